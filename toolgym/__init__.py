@@ -1,8 +1,9 @@
 """Gymnasium environments in which a language model learns to use tools.
 
 To write an environment, subclass `ToolEnv` and mark methods with `@tool`. `make` creates a
-registered environment, `play` plays one episode, and `evaluate` plays many. Names are imported when
-they are first used. `import toolgym` is fast and loads neither torch nor transformers.
+registered environment, `play` plays one episode, and `evaluate` plays many. A submodule is imported
+when one of its names is first used. `import toolgym` is fast and loads neither torch nor
+transformers.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""Runs the command `toolgym` as `python -m toolgym`.
+"""Runs the `toolgym` command as `python -m toolgym`.
 
-Use this form if the script is not on the path, or to choose the interpreter that runs the command.
+Use this form if the `toolgym` script is not on the PATH, or to choose the Python interpreter.
 """
 
 from toolgym.cli import main

@@ -1,5 +1,7 @@
-"""The cache folder of all packages. The folder can be deleted at any time and is recreated when
-needed."""
+"""The cache folder that `toolgym`, `sqlgym`, `aflowgym` and `adapters` share.
+
+The folder can be deleted at any time and is recreated when needed.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,7 @@ from platformdirs import user_cache_path
 def cache_folder() -> Path:
     """Return the cache folder, without creating it.
 
-    The folder is the value of the environment variable `TOOLGYM_CACHE`, or else the cache folder of
-    the
+    The environment variable `TOOLGYM_CACHE` sets the folder. The default is the cache folder of the
     platform: `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`), `~/Library/Caches/toolgym` on
     macOS, and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
     """

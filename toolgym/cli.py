@@ -1,12 +1,13 @@
 """The `toolgym` command, which runs the commands of all installed packages.
 
-A command is an entry point in the group `toolgym.commands`. Its value is a typed function, or a
-`typer.Typer` with several functions (`toolgym tasks check`). Typer makes the options from the
-parameters, and the docstring is the help text. A command is imported when it runs, or when all
-commands are listed. Errors are reported in one line.
+Each command is defined by an entry point in the group `toolgym.commands`. The entry point refers to
+a typed function, or to a `typer.Typer` with several functions (such as `toolgym tasks check`).
+Typer derives the options of a command from the function's parameters, and the help text from its
+docstring. A command is imported only when it runs or when all commands are listed. Errors are
+reported in one line.
 
-Exit status: 0 success; 1 failure of the machine or of the program, or a negative result; 2 wrong
-use; 130 interrupted; 141 stdout was closed. `TOOLGYM_TRACEBACK=1` prints tracebacks.
+Exit status: 0 for success; 1 for a negative result, an infrastructure error or a bug; 2 for invalid
+usage; 130 if interrupted; 141 if stdout was closed. `TOOLGYM_TRACEBACK=1` prints tracebacks.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Commands(TyperGroup):
 
     @cached_property
     def plugins(self) -> dict[str, Plugin]:
-        """The commands by name, not yet imported."""
+        """The plug-ins of the commands, by name."""
         return find_plugins(COMMANDS)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -89,7 +90,8 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import and return a command.
 
-        Returns None if it does not exist, or if its import fails, which is reported on stderr.
+        Returns None if the command does not exist or cannot be imported. A failed import is
+        reported on stderr.
         """
         if cmd_name not in self.commands and cmd_name in self.plugins:
             try:
@@ -100,7 +102,7 @@ class Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that a command line names.
+        """Return the command that the given command-line arguments select.
 
         Raises:
             Exit: The import of the command failed.

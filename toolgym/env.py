@@ -2,7 +2,8 @@
 
 `step` takes a string (or parsed calls), finds the calls in it, binds their arguments, runs the
 tools, and returns text. Mistakes of the agent become observations. Infrastructure errors raise
-exceptions (`toolgym.errors`). `ToolEnv._execute_tool` distinguishes mistakes from faults.
+exceptions (`toolgym.errors`). `ToolEnv._execute_tool` distinguishes the agent's mistakes from
+infrastructure errors.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ T = TypeVar("T", bound=Task)
 
 
 class ToolEnv(gym.Env[str, Any], Generic[T]):
-    """Base class of environments with tools. Subclasses add `begin`, `expert` and methods marked
-    `@tool`.
+    """Base class of environments with tools.
+
+    Subclasses add `begin`, `expert` and methods marked `@tool`.
 
     Args:
-        tasks: The tasks that episodes are drawn from.
+        tasks: The tasks of the environment; each episode uses one of them.
         step_limit: Maximum number of calls in an episode; the terminal call is not counted.
         parsing: "lenient" repairs malformed calls that have exactly one possible interpretation and
-            records each repair. "strict" rejects malformed calls, as plain Python functions do.
-        rewards: Weights of the score, a dict or a `RewardConfig`.
+            records each repair. "strict" rejects all malformed calls.
+        rewards: Weights of the score, as a dict or a `RewardConfig`.
         render_mode: None or "ansi".
 
     Raises:
@@ -120,8 +122,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     # Methods for subclasses to override -----------------------------------------------------------
 
     def begin(self, task: T) -> str:
-        """Prepare an episode of this task and return the question. Every subclass overrides this
-        method.
+        """Prepare an episode for the given task and return the question to the agent.
+
+        Every subclass must override this method.
 
         Raises:
             EnvironmentFault: A resource that the task needs is missing, such as a file.
@@ -131,25 +134,26 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def expert(self) -> Generator[Any, str, None]:
         """Play the current episode as an expert: yield actions and receive observations.
 
-        The answer should be derived from the observations, not from the gold answer, so that a
-        model can solve every task that the expert solves.
+        The expert should derive its answer from the observations, not from the gold answer, so that
+        a model can solve every task that the expert solves.
         """
         raise ConfigurationError(f"{type(self).__name__} has no `expert` method.")
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None] | None:
         """Play the current episode like a beginner, with valid calls but often with a wrong answer.
 
-        A model that is trained from scratch imitates the novice before reinforcement learning. If
-        this method returns None (the default), the model imitates random variations of the expert
-        instead.
+        A model that is trained from scratch first learns to imitate this novice, before
+        reinforcement learning. If this method returns None (the default), the model imitates random
+        variations of the expert instead.
         """
         return None
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a complete call of this tool that works in this episode, for error messages.
+        """Return an example call of the tool, valid in the current episode, for error messages.
 
         Returns:
-            `{"name": ..., "arguments": {...}}`, or {} to keep the generic example in the error.
+            `{"name": ..., "arguments": {...}}`, or {} to keep the generic example in the error
+            message.
         """
         return {}
 
@@ -162,19 +166,20 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return errors.no_call(self.tools)
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """Return additional help that is appended to the error message when a failed call is
-        repeated.
+        """Return additional help for the error message of a failed call that is repeated.
 
-        A deterministic policy that reads the same error again would repeat the same call until it
-        has no calls left. A subclass can override this method to return text that its tools would
-        show anyway, such as the columns of a table. The text must not depend on the gold answer.
+        Without such help, a deterministic policy that receives the same error again would repeat
+        the failed call until no calls are left. A subclass can return text that its tools can also
+        show, such as the columns of a table. The text must not depend on the gold answer.
 
         Args:
-            call: The failed call; `call.error` is its error if the call failed before a tool ran.
+            call: The failed call; `call.error` contains the error if the call failed before a tool
+                ran.
             error: The error of the call.
 
         Returns:
-            A few lines of text, or "" for none. The default lists the tools with their arguments.
+            A few lines of text, or "" for no additional help. The default implementation lists the
+            tools with their arguments.
         """
         signatures = [f"{spec.name}({', '.join(spec.fields)})" for spec in self.tools.values()]
         return f"The tools and their arguments: {', '.join(signatures)}."
@@ -192,7 +197,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             options: `{"task_id": ...}` selects the task by its id.
 
         Returns:
-            `user_prompt()`, which is also the user message of a chat, and the first `info`.
+            The result of `user_prompt()`, which is also the first user message in a chat, and the
+            first `info`.
 
         Raises:
             TaskRefused: The task selected by id cannot be played.
@@ -223,16 +229,16 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Run the calls in an action.
 
         Args:
-            action: Text generated by a model, a parsed call, or a list of calls. An
-                `EnvironmentFault` passed in place of an action (because the policy could not act)
-                is raised. Any other object results in an error observation.
+            action: Text generated by a model, a parsed call, or a list of calls. If the policy
+                could not act, an `EnvironmentFault` can be passed instead of an action and is then
+                raised. Any other object results in an error observation.
 
         Returns:
             Observation, change of the score, terminated (answered), truncated (no calls left), and
             info.
 
         Raises:
-            EnvironmentFault: The machine failed; the episode is unscored.
+            EnvironmentFault: An infrastructure error occurred; the episode is unscored.
         """
         if isinstance(action, EnvironmentFault):
             self.episode.fail(action)
@@ -279,8 +285,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the answer is correct, and the progress bin. Outcomes are compared within a
-        group."""
+        """The outcome of the episode, to be compared with other rollouts of the same task."""
         return self.episode.outcome
 
     def tool_schemas(self) -> list[dict[str, Any]]:
@@ -288,17 +293,16 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return [spec.schema() for spec in self.tools.values() if not spec.hidden]
 
     def user_prompt(self, question: str | None = None) -> str:
-        """Return the first message for the agent: the question, and a line that states the number
-        of calls.
+        """Return the first message for the agent: the question and the maximum number of calls.
 
         Args:
-            question: The question of a recorded episode. None means the question of the current
+            question: The question of a recorded episode; None means the question of the current
                 episode.
         """
         return f"{self.episode.question if question is None else question}\n{self.budget_line()}"
 
     def budget_line(self) -> str:
-        """Return the sentence that states how many calls the agent has."""
+        """Return the sentence that states how many calls the agent can make."""
         ends = " or ".join(spec.name for spec in self.tools.values() if spec.terminal)
         return (
             f"You have {self.step_limit} calls; {ends} is free and ends the episode:"
@@ -306,11 +310,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         )
 
     def reach(self, progress: float, best: bool = True) -> None:
-        """Record that the agent reached a state with this progress (0 to 1). Called by tools.
+        """Record the progress of a state that the agent reached, from 0 to 1. Called by tools.
 
         Args:
-            best: Whether the best state of the episode counts. If False, the last one counts, so
-                that trying every possibility gains nothing.
+            best: Whether the best state of the episode determines the progress. If False, the last
+                state determines the progress, so trying every possibility brings no reward.
         """
         self.episode.ledger.reach(progress, best)
 
@@ -325,8 +329,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         Args:
             correct: Whether the answer is correct.
             message: The observation.
-            mistake: In environments where a question may have no answer, the agent's mistake about
-                whether it has one: "refused_answerable", "answered_unanswerable" or "".
+            mistake: The agent's mistake about whether the question has an answer:
+                "refused_answerable", "answered_unanswerable" or "". For environments in which some
+                questions have no answer.
         """
         if self.episode.ledger.mistake is not None:
             self.episode.ledger.mistake = mistake
@@ -490,7 +495,7 @@ def _fingerprint(call: ToolCall) -> Hashable:
 
 
 def safe_text(text: str) -> str:
-    """Return the text with control tokens of chat templates escaped and surrogates replaced."""
+    """Return text with the control tokens of chat templates escaped and surrogates replaced."""
     return escape_control_tokens(encodable(text))
 
 

@@ -110,10 +110,9 @@ class Turn(NamedTuple):
     Attributes:
         action: The action as given, with lone surrogates in strings replaced.
         calls: The calls found in the action.
-        results: The result of each call, as the agent reads it. Without a call, the list contains
-            only the error message.
-        observation: The observation: the joined results, and the notice of the number of calls
-            left.
+        results: The result of each call, as shown to the agent. If the action contains no call, the
+            list contains only the error message.
+        observation: The joined results, followed by a notice of the number of calls left.
         reward: The change of the score.
         errors: The error of each call, or None.
     """
@@ -127,13 +126,12 @@ class Turn(NamedTuple):
 
     @property
     def valid(self) -> bool:
-        """Whether the turn contains at least one call, and every call was bound without an
-        error."""
+        """Whether the turn contains calls, all of which were bound to tools without errors."""
         return bool(self.calls) and all(call.error is None for call in self.calls)
 
 
 class ModelUsage(NamedTuple):
-    """The usage of the models that an environment calls in an episode, such as its operators.
+    """Usage of the language models that the environment itself calls during an episode.
 
     Cached replies count like any other reply, so that the usage of an episode does not depend on
     earlier episodes. The amount actually paid to a server may be lower.
@@ -186,7 +184,7 @@ class Episode:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the answer is correct, and the progress bin."""
+        """The outcome of the episode so far, with the progress rounded to a bin."""
         bins = self.ledger.config.bins
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
 
@@ -198,7 +196,7 @@ class Episode:
     def use_models(
         self, calls: int, tokens_in: int, tokens_out: int, dollars: float | None
     ) -> None:
-        """Record the environment's calls to models. The arguments are those of `ModelUsage`."""
+        """Record the environment's calls to models; the arguments are fields of `ModelUsage`."""
         used = self.env_usage or ModelUsage()
         total = None if dollars is None or used.dollars is None else used.dollars + dollars
         self.env_usage = ModelUsage(
@@ -206,9 +204,7 @@ class Episode:
         )
 
     def finish(self) -> float:
-        """Close the episode if it is still open, and return its score, which is nan after a
-        fault.
-        """
+        """Close the episode if it is still open, and return its score (nan after a fault)."""
         if not self.over:
             self.over = True
             self.ledger.closed_unanswered = not self.ledger.answered
@@ -225,7 +221,7 @@ class Episode:
         Args:
             calls: The calls of the turn; empty for `reset`.
             errors: The error of each call, or None.
-            score: The running score. If None, the score is computed.
+            score: The running score; if None, the score is computed from the ledger.
         """
         ledger = self.ledger
         repairs = [code for call in calls for code in call.repairs]

@@ -1,18 +1,19 @@
-"""Exception types by responsible party: agent, environment, data set, caller.
+"""The exception types, by responsible party: agent, environment, data set or caller.
 
 All exceptions, including those of `sqlgym`, `aflowgym` and `adapters`, are subclasses of
 `ToolgymError`.
 
 * `ToolError`: a mistake of the agent, such as an unknown table or a missing argument. Tools raise
-  this exception. `ToolEnv.step` converts it to an observation, stores it in `info["error"]` and
-  charges its cost. It never propagates out of `step`. Its `code` is stable, so that metrics and
-  tests can rely on it.
-* `EnvironmentFault`: an error of the machine or of this package, such as a missing database file. A
-  fault propagates through `step` to the caller, and the episode is unscored (its score is nan).
+  this exception. `ToolEnv.step` converts a `ToolError` to an observation, stores the error in
+  `info["error"]` and charges a cost. A `ToolError` never propagates out of `step`. Metrics and
+  tests can rely on its `code`, which is stable.
+* `EnvironmentFault`: an infrastructure error or an error in this package, such as a missing
+  database file. A fault propagates through `step` to the caller, and the episode is unscored (its
+  score is nan).
 * `TaskRefused`: a task that cannot be played, such as one with an empty gold answer. `reset` skips
   such a task unless it was selected by its id.
-* `ConfigurationError`: an invalid argument passed by the caller; also a `ValueError`. The message
-  states the remedy.
+* `ConfigurationError`: an invalid argument passed by the caller; also a `ValueError`. The error
+  message explains how to correct the argument.
 
 All exceptions can be pickled, so they can be raised in the worker processes of vector environments.
 """
@@ -36,8 +37,8 @@ class ToolError(ToolgymError):
     Args:
         code: Stable identifier, lower_snake_case; listed in the documentation.
         message: The mistake in one sentence.
-        hint: The next step in one sentence; may be empty.
-        example: A complete call that works, as `{"name": ..., "arguments": {...}}`; may be empty.
+        hint: What the agent should do next, in one sentence; may be empty.
+        example: A complete and valid call, as `{"name": ..., "arguments": {...}}`; may be empty.
 
     >>> print(ToolError("unknown_table", "There is no table 'sing'.", "Did you mean 'singer'?"))
     error[unknown_table]: There is no table 'sing'. Did you mean 'singer'?
@@ -69,11 +70,11 @@ class ToolError(ToolgymError):
 
 
 class EnvironmentFault(ToolgymError):
-    """An error of the machine or of this package, not of the agent.
+    """An infrastructure error or an error in this package, not a mistake of the agent.
 
     Args:
-        message: The failure, with the name of the file or resource.
-        hint: The next step for the user; may be empty.
+        message: Description of the failure, with the name of the file or resource.
+        hint: What the user should do next; may be empty.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -100,7 +101,7 @@ class TaskRefused(ToolgymError):
         self.reason = reason
 
     def to_json(self) -> dict[str, str]:
-        """`task_id`, `code` and `reason` as plain data."""
+        """Return `task_id`, `code` and `reason` as plain data."""
         return dict(vars(self))
 
     def __str__(self) -> str:
@@ -108,7 +109,10 @@ class TaskRefused(ToolgymError):
 
 
 class ConfigurationError(ToolgymError, ValueError):
-    """An invalid argument or setting passed by the caller. The message states the remedy."""
+    """An invalid argument or setting passed by the caller.
+
+    The error message explains how to correct it.
+    """
 
 
 _PLAIN_WORDS: Final = {
@@ -126,7 +130,7 @@ def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
 
     Args:
         problem: The validation error.
-        whole: Name of the model, for errors that do not concern a single field; may be empty.
+        whole: The name to report in errors that do not concern a single field; may be empty.
     """
     lines = []
     for error in problem.errors():
@@ -136,11 +140,11 @@ def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
 
 
 def field_problem(place: str, message: str) -> str:
-    """Return a message of pydantic about a field in plain words.
+    """Return a pydantic error message about a field, reworded in plain English.
 
     Args:
         place: Name of the field; may be empty.
-        message: The message, such as "Input should be greater than or equal to 1".
+        message: The message of pydantic, such as "Input should be greater than or equal to 1".
 
     >>> field_problem("--steps", "Input should be greater than or equal to 1")
     '--steps must be at least 1'

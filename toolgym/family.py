@@ -1,9 +1,10 @@
-"""`TaskFamily`: the interface between an environment's tasks and the commands.
+"""`TaskFamily`: the interface between an environment's tasks and the `toolgym` commands.
 
 The commands on data sets (`toolgym tasks stats`, `show`, `synth`) and on recorded episodes
-(`toolgym audit`, `toolgym stats`) contain no code for a particular environment. They call the
-methods of the attribute `family` of the environment class, which is a `TaskFamily`. The default
-methods are valid for any task. A family overrides methods to support more commands.
+(`toolgym audit`, `toolgym stats`) contain no code for a particular environment. Instead, these
+commands call methods of a `TaskFamily`, which is the attribute `family` of the environment class.
+The default implementations of the methods are valid for any task. A family overrides methods to
+support more commands.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ class SynthesisOrder:
     """The arguments of `toolgym tasks synth`.
 
     Attributes:
-        sources: Files to write tasks for, or folders of them.
+        sources: Files for which tasks are written, or folders that contain such files.
         out: The folder to write.
-        splits: The share of each split by its name; the shares sum to 1. If this is empty, the
-            nonempty splits of the family are written.
+        splits: The share of each split by its name; the shares sum to 1. If `splits` is empty, the
+            splits are those of the family that have tasks.
         options: Options of the family, such as the number of tasks and the seed.
-        link: Whether to refer to the sources instead of copying them.
+        link: Whether the data set refers to the source files instead of copying them.
         force: Whether to replace a folder written by an earlier synthesis.
-        map: Function that processes the sources; see `toolgym.workers`.
+        map: Function that is used like Python's `map` to process the sources; see
+            `toolgym.workers`.
     """
 
     sources: tuple[Path, ...]
@@ -90,7 +92,9 @@ class TaskFamily:
         return Origin()
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """Return keys of a task. Two tasks with a common key are the same with respect to `kind`.
+        """Return the keys of a task with respect to a kind of comparison.
+
+        Two tasks with a common key are considered the same with respect to `kind`.
 
         Args:
             task: A task of this family.
@@ -98,8 +102,8 @@ class TaskFamily:
                 different items always differ.
 
         Returns:
-            The keys. There are no keys if the task cannot be used or has no property of this kind,
-            for example no item.
+            The keys. The result is empty if the task cannot be used or lacks the compared property,
+            for example if it has no item.
 
         Raises:
             ConfigurationError: The kind does not exist.
@@ -116,14 +120,14 @@ class TaskFamily:
         )
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the facts by which tasks are counted, starting with the item.
+        """Return the properties by which tasks are counted, starting with the item.
 
         Args:
             task: A task of this family.
             tasks: The set that contains the task.
 
         Raises:
-            TaskRefused: The task cannot be played, so some facts are unknown.
+            TaskRefused: The task cannot be played, so some properties are unknown.
         """
         return {"item": task.item or "none"}
 
@@ -160,10 +164,10 @@ class TaskFamily:
         """Return the tables of `toolgym stats`: statistics of the actions in rollouts.
 
         Args:
-            rollouts: Episode records, or lines of a run's `rollouts.jsonl`. All rollouts together
-                need not fit into memory.
+            rollouts: Episode records, or lines of a run's `rollouts.jsonl`. The rollouts need not
+                fit into memory all at once.
             top: Number of entries in frequency tables.
-            env_kwargs: Arguments of the environment that a run recorded.
+            env_kwargs: The environment arguments that are recorded in the run folder.
 
         Raises:
             ConfigurationError: This family has no statistics.

@@ -1,10 +1,10 @@
 """Fork safety: recreates locks, connections and threads in a forked child process.
 
-A fork copies the memory, but only one thread. A lock that another thread holds at that moment stays
-locked in the child forever, and the data that the lock protects may be inconsistent. Open files,
-server connections and thread pools still belong to the parent. An object that owns such resources
-has a method `renew` that recreates them. After `renew_in_child(owner)`, this method is called at
-the start of every child process.
+A fork copies the memory, but only one thread. A lock that another thread holds at the time of the
+fork stays locked in the child forever, and the data that the lock protects may be inconsistent.
+Open files, server connections and thread pools still belong to the parent. An object that owns such
+resources has a method `renew` that recreates them. `renew_in_child(owner)` arranges for `renew` to
+be called at the start of every child process.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ class Renewable(Protocol):
     def renew(self) -> None:
         """Create the resources without waiting and without using the old ones.
 
-        Called on creation and in each child process. Threads of the parent do not exist in the
-        child, and may have been interrupted at any point in a method.
+        This method is called when the object is created, and in each child process. The parent's
+        threads do not exist in the child, and each may have been in the middle of a method at the
+        fork.
         """
 
 
@@ -35,7 +36,7 @@ def renew_in_child(owner: Renewable) -> None:
 
 
 def leave_to_parent(*resources: Any) -> None:
-    """Keep resources of the parent alive but unused, since closing them could affect the parent.
+    """Keep the parent's resources open but unused, since closing them could affect the parent.
 
     Args:
         resources: Connections, threads and similar objects. None and empty objects are ignored.

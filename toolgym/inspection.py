@@ -1,5 +1,4 @@
-"""Report on the tasks of a data set: the playable tasks, and counts by item, hardness and other
-facts.
+"""Report on the tasks of a data set: playable tasks, and counts by item and other properties.
 
 Every task is verified, which computes its gold answer. Results of earlier verifications are reused.
 An infrastructure error, such as a corrupt file, is listed with the task and does not abort the
@@ -32,11 +31,12 @@ class TaskReport:
         playable: The number of tasks that can be played.
         refused: Task id, split, code and reason of each refused task.
         codes: The number of refusals by code, the most frequent first.
-        faults: Task id, split and message of each task whose check failed with a fault.
+        faults: Task id, split and message of each task whose check failed with an infrastructure
+            error.
         duplicates: Ids of tasks that ask the same question about the same item.
-        rows: Counts of the playable tasks. There is a row for each item in each split, for each
+        rows: The counts of the playable tasks. There is a row for each item in each split, for each
             split (if there are several), and for all tasks. The keys of a row are `split`, the
-            item, `tasks`, and the number of tasks by value of the other facts.
+            item, `tasks`, and, for each other property, the number of tasks with each value.
     """
 
     name: str
@@ -72,8 +72,8 @@ def check_tasks(
         name: The name of the data set.
         sets: The tasks by split.
         progress: Called with the number of finished tasks and the total.
-        family: Provides the facts by which playable tasks are counted, such as item, hardness and
-            shape of the result. Without a family, `rows` is empty.
+        family: The task family. It provides the properties by which playable tasks are counted,
+            such as item, hardness and shape of the result. Without a family, `rows` is empty.
     """
     splits: dict[str, int] = {}
     refusals: list[tuple[str, TaskRefused]] = []

@@ -1,10 +1,10 @@
 """95 % confidence intervals for shares, means over tasks, differences and means over seeds; pass@k.
 
 Attempts at one task are correlated, so sixteen attempts at each of thirty tasks are less
-informative than 480 tasks. `mean_over_tasks` and `paired_difference` compute the effective number
-of independent attempts and return Wilson's interval for this number, which is also valid for shares
-of 0 and 1. These intervals generalize to other tasks from the same source, but not to another
-training seed, another prompt, or tasks of another kind.
+informative than one attempt at each of 480 tasks. `mean_over_tasks` and `paired_difference` compute
+the effective number of independent attempts and return Wilson's interval for this number, which is
+also valid for shares of 0 and 1. These intervals generalize to other tasks from the same source,
+but not to another training seed, another prompt, or tasks of another kind.
 
 For means over seeds, `average` computes Student's interval.
 """
@@ -47,8 +47,9 @@ def _wilson(p: float, n: float) -> tuple[float, float]:
 
 
 def pass_at(n: int, correct: int, k: int) -> float:
-    """Return pass@k for n attempts, c of them correct: 1 - C(n - c, k) / C(n, k) (Chen et al.
-    2021).
+    """Return pass@k for n attempts, c of them correct.
+
+    The value is 1 - C(n - c, k) / C(n, k) (Chen et al. 2021).
 
     >>> pass_at(4, 1, 2)
     0.5
@@ -79,16 +80,15 @@ def share(hits: int, of: int) -> Effect:
 
 
 def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
-    """Return the mean over attempts at several tasks, with an interval that generalizes to similar
-    tasks.
+    """Return the mean over attempts at several tasks, with an interval for similar tasks.
 
     The interval is Wilson's interval for the effective number of attempts (`_independent_tries`).
-    This number is the number of tasks if there is one attempt per task, or if all attempts have the
-    same outcome.
+    The effective number of attempts is the number of tasks if there is one attempt per task, or if
+    all attempts have the same outcome.
 
     Args:
         values: The mean of each task, between 0 and 1.
-        tries: The number of attempts at each task, which is its weight.
+        tries: The number of attempts at each task, which is the weight of the task.
 
     >>> found = mean_over_tasks([1.0, 1.0, 0.0, 0.0], [8, 8, 8, 8])
     >>> [round(each, 3) for each in (found.value, found.low, found.high)]
@@ -102,12 +102,11 @@ def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], tries: int) -> Effect:
-    """Return the second mean over tasks minus the first, with an interval that generalizes to
-    similar tasks.
+    """Return the second mean over tasks minus the first, with an interval for similar tasks.
 
-    The difference is the mean gain minus the mean loss. For each of the two, Wilson's interval for
-    the effective number of attempts is computed. The intervals are combined using the correlation
-    of gain and loss.
+    The difference is the mean gain minus the mean loss. Wilson's interval for the effective number
+    of attempts is computed for the gain and for the loss. The two intervals are combined using the
+    correlation of gain and loss.
 
     Args:
         first: The mean of the attempts at each task, between 0 and 1; at least one task.

@@ -1,9 +1,9 @@
-"""Attributes that are computed, and names that are imported, on first use.
+"""Attributes that are computed on first use, and names that are imported on first use.
 
-`lazy` is `functools.cached_property` without its lock. In Python 3.11 that lock belongs to the
-class. Threads therefore wait for each other even if they use different objects, and a forked child
-may wait forever for a thread of its parent. Without the lock, two threads may compute the same
-value at the same time, and the first result is kept.
+`lazy` is `functools.cached_property` without its lock. In Python 3.11, all objects of a class share
+the lock of a `cached_property`. Therefore, threads wait for each other even if they use different
+objects, and a forked child may wait forever for a thread of its parent. Without the lock, two
+threads may compute the same value at the same time, and the first result is kept.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 else:
 
     class lazy:  # noqa: N801  # a decorator, like `property`
-        """Decorator that turns a method without arguments into an attribute that is computed only
-        once.
+        """Decorator that turns a method without arguments into an attribute computed only once.
 
         The value is stored in the object's `__dict__`, even for frozen dataclasses.
 

@@ -35,12 +35,12 @@ TOOLS_IN_WORDS: Final = Path(__file__).with_name("tools_in_words.jinja")
 def system_prompt(env: ToolEnv[Any], *, in_words: bool = False) -> str:
     """Return the instructions for the agent, which begin with the environment's docstring.
 
-    If the agent writes no calls (`ToolSpec.hidden`), the description of the tool follows.
+    For agents that write no calls (`ToolSpec.hidden`), the description of the hidden tool follows.
 
     Args:
         env: The environment.
         in_words: Whether to describe the tools, for servers and chat templates that do not show
-            them. Otherwise the caller renders `env.tool_schemas()`.
+            them. If False, the caller must pass `env.tool_schemas()` to the chat template.
     """
     purpose = " ".join((type(env).__doc__ or "").strip().split("\n\n")[0].split())
     for spec in env.tools.values():
@@ -127,8 +127,8 @@ def episode_messages(
         env: The environment.
         final: Text of a final assistant turn without a call, for trainers whose episodes end with
             such a turn. None adds no turn.
-        as_calls: Whether turns given as text with calls become `tool_calls` without the text, for
-            chat templates that show a result only after `tool_calls`.
+        as_calls: Whether turns whose text contains calls are converted to `tool_calls` without the
+            text, for chat templates that show a result only after `tool_calls`.
 
     Returns:
         The system and user messages, then the assistant's message and the results of each turn. A
@@ -148,7 +148,7 @@ def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
     """Return the messages of one turn: the assistant's message, then one message for each result.
 
     Args:
-        turn: The turn. If it contains no call, its observation becomes a user message.
+        turn: The turn. If the turn contains no call, the observation becomes a user message.
         as_calls: As for `episode_messages`.
     """
     calls, results = turn.calls, turn.results
@@ -169,11 +169,11 @@ def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
 def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]:
     """Return the transcript of a recorded episode, in the format of `episode_messages`.
 
-    A turn that was given as calls is recorded as the text of these calls. In the transcript, such a
-    turn and any turn with the same text become `tool_calls`.
+    An action that was given as calls is recorded as the text of these calls. In the transcript,
+    every turn with such text becomes `tool_calls`.
 
     Args:
-        env: The environment, created with the arguments of the episode. It need not be reset.
+        env: The environment, created with the arguments of the episode; it need not be reset.
         record: The recorded episode.
 
     Raises:

@@ -1,8 +1,8 @@
 """Plug-ins of installed packages, discovered through entry points.
 
-There are six groups: commands, environments, policies, workers, dashboards and names of models. To
-find the plug-ins of a group, only metadata is read. A plug-in is imported when it is loaded. If the
-import fails, the error message names the package of the plug-in.
+There are six groups: commands, environments, policies, workers, dashboards and names of models. The
+plug-ins of a group are found from package metadata alone. A plug-in is imported when it is loaded.
+If the import fails, the error message names the package of the plug-in.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ MODEL_NAMES = "toolgym.model_names"
 
 
 class PluginError(ToolgymError):
-    """Raised for an entry point that cannot be loaded. The message contains the name of the entry
-    point, its package and the reason.
+    """Raised for an entry point that cannot be loaded.
+
+    The message contains the name of the entry point, its package and the reason.
     """
 
 
@@ -56,7 +57,7 @@ class Plugin:
 
 
 def find_plugins(group: str) -> dict[str, Plugin]:
-    """Return the entry points of a group, sorted and by name, without importing them.
+    """Return the entry points of a group by name, in alphabetical order, without importing them.
 
     If several entry points have the same name, the first one is returned.
     """

@@ -36,7 +36,7 @@ MOST_CHARS: Final = 200
 
 
 def no_figures() -> dict[str, float]:
-    """Return the numbers of an unscored episode: `scored` is 0, and all others are nan."""
+    """Return the numbers of an unscored episode: `scored` is 0, and all other numbers are nan."""
     return {**dict.fromkeys(FIGURES, math.nan), "scored": 0.0}
 
 
@@ -77,7 +77,8 @@ class EpisodeRecord:
         fault: The fault that made the episode unscored, or "".
         number: Number of the attempt at the task, starting from 0 (`toolgym.tries`). None if
             attempts are not numbered, as in training.
-        mistake: As in `info`; None if every question has an answer.
+        mistake: The agent's mistake about whether the question has an answer, as in `info`; None if
+            every question has an answer.
         env_usage: The fields of `ModelUsage` for the models that the environment called, or None.
     """
 
@@ -133,7 +134,7 @@ class EpisodeRecord:
         """Return numbers of the episode that can be averaged, for frameworks that average metrics.
 
         `correct`, `answered` and `scored` are 0 or 1. `turns`, `calls`, `repairs` and `errors` are
-        counts. For an unscored episode, `scored` is 0 and all others are nan.
+        counts. For an unscored episode, `scored` is 0 and all other numbers are nan.
         """
         if not self.scored:
             return no_figures()
@@ -179,7 +180,7 @@ class EpisodeRecord:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> EpisodeRecord:
-        """Return the record from the output of `to_json`; other keys, such as `phase`, are ignored.
+        """Create a record from the output of `to_json`; other keys, such as `phase`, are ignored.
 
         Raises:
             ConfigurationError: A key is missing.
@@ -209,18 +210,19 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 
 
 def calls_text(calls: Iterable[ToolCall]) -> str:
-    """Return the text in which an action given as calls is recorded: one JSON object per line."""
+    """Return the text recorded for an action that was given as calls: one JSON object per line."""
     return "\n".join(json.dumps(call.to_json()) for call in calls)
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The evaluation of a policy on a set of tasks. Iterating over an evaluation yields its
-    records.
+    """The evaluation of a policy on a set of tasks.
+
+    Iterating over an evaluation yields its records.
 
     `accuracy` is computed over scored episodes. `interval` is a 95 % interval for the accuracy on
     similar tasks, which accounts for the correlation of attempts at the same task. `validity` is
-    the share of turns in which every call was bound without an error.
+    the share of turns in which every call was bound to a tool without an error.
 
     Attributes:
         records: The records of the episodes, in the order of the tasks.
@@ -320,8 +322,8 @@ class Evaluation:
     def interval(self) -> tuple[float, float]:
         """95 % interval of the accuracy on other tasks from the same source.
 
-        The interval is computed by `toolgym.intervals.mean_over_tasks`. It does not generalize to
-        another training run, another prompt, or tasks of another kind.
+        The interval is computed by `toolgym.intervals.mean_over_tasks`. The interval does not
+        generalize to another training run, another prompt, or tasks of another kind.
         """
         outcomes = list(self._outcomes().values())
         found = mean_over_tasks([sum(each) / len(each) for each in outcomes], [*map(len, outcomes)])
@@ -341,8 +343,10 @@ class Evaluation:
 
     @property
     def validity(self) -> float:
-        """Share of turns in which every call was bound without an error; nan if there are no
-        turns."""
+        """Share of turns in which every call was bound to a tool without an error.
+
+        The share is nan if there are no turns.
+        """
         return _mean([float(turn["valid"]) for record in self.records for turn in record.turns])
 
     @property
@@ -352,8 +356,9 @@ class Evaluation:
 
     @property
     def pass_at_k(self) -> dict[int, Effect]:
-        """pass@j for j = 1..k with 95 % intervals: the mean over tasks of eq. 1 in Chen et al.
-        2021.
+        """pass@j for j = 1..k with 95 % intervals.
+
+        Each value is the mean over tasks of eq. 1 in Chen et al. 2021.
         """
         full = [sum(each) for each in self._outcomes().values() if len(each) == self.k]
         return {
@@ -383,7 +388,7 @@ class Evaluation:
         return totals
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers as plain data for JSON."""
+        """Return the numbers of the evaluation as plain data for JSON."""
         figures: dict[str, Any] = {
             "accuracy": self.accuracy,
             "interval": list(self.interval),

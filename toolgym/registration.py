@@ -1,10 +1,10 @@
-"""Loads environments from entry points, and creates them by their ids.
+"""Loads environments from entry points, and creates environments by id.
 
-Gymnasium does not load plug-ins. A package adds its environments through the entry-point group
-`toolgym.environments`. The value of the entry point is a module that registers them with
-`gymnasium.register` when it is imported. For an environment in any other module, use an id of the
-form MODULE:ID, such as `mygym:mygym/Locks-v0`. The module is then imported from the installed
-packages or from the current folder.
+Gymnasium itself does not load environments from entry points. A package adds its environments
+through the entry-point group `toolgym.environments`. The value of the entry point is a module that
+registers them with `gymnasium.register` when it is imported. For an environment in any other
+module, use an id of the form MODULE:ID, such as `mygym:mygym/Locks-v0`. The module is then imported
+from the installed packages or from the current folder.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _import_module(module: str, env_id: str) -> None:
 
 
 def recorded(env_id: str) -> str:
-    """Return the id of an environment that was read from an untrusted file.
+    """Check an environment id that was read from an untrusted file, and return it unchanged.
 
     Raises:
         ConfigurationError: The module of the environment has not been imported yet.
@@ -161,8 +161,7 @@ def family_of(env_id: str) -> TaskFamily:
 
 
 def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """Return the data set in the arguments of an environment, or else the default data set, or
-    None.
+    """Return the data set that an environment with the given arguments uses, or None.
 
     Raises:
         ConfigurationError: The environment does not exist, or its module cannot be imported.
@@ -178,10 +177,11 @@ def make(
 
     Args:
         env_id: The id of a registered environment, or MODULE:ID.
-        task_part: The part of the environment's tasks to keep, even for environments without
-            splits. "training" and "evaluation" are the two parts of `toolgym.unseen.divided`.
-            `{"unseen_by": OTHER, "kind": "tasks"}` keeps the tasks that, with respect to this kind,
-            are absent from the environment made with `{**kwargs, **OTHER}`.
+        task_part: The part of the environment's tasks to keep. Environments without splits also
+            support this argument. "training" and "evaluation" are the two parts of
+            `toolgym.unseen.divided`. `{"unseen_by": OTHER, "kind": "tasks"}` keeps the tasks that,
+            with respect to this kind, are absent from the environment made with `{**kwargs,
+            **OTHER}`.
         kwargs: Arguments of the environment.
 
     Raises:
@@ -229,11 +229,10 @@ def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
 
 
 def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
-    """Return the named arguments of the class or function that creates an environment, with their
-    defaults.
+    """Return the named arguments of an environment's class or function, with their defaults.
 
-    A class that takes `**kwargs` passes them to its base class, so the arguments of the base class
-    that have a default are included.
+    A class that accepts `**kwargs` passes them to its base class, so the arguments of the base
+    class that have a default are included.
 
     Returns:
         The defaults of the arguments by name (`inspect.Parameter.empty` if there is none), and

@@ -142,7 +142,7 @@ class Ledger:
         self._weights = tuple(getattr(self.config, cost) for cost in COSTS)
 
     def charge(self, cost: Cost) -> None:
-        """Charge a cost a single time."""
+        """Charge a cost once."""
         self.spent[cost] += 1
         self._summed = None
 
@@ -151,7 +151,7 @@ class Ledger:
 
         Args:
             progress: Progress from 0 to 1.
-            best: Whether the best state counts. If False, the last state counts.
+            best: Whether the best state determines the progress; if False, the last state does.
 
         Raises:
             ConfigurationError: The progress is not between 0 and 1.
@@ -176,8 +176,9 @@ class Ledger:
         return self._summed
 
     def parts(self) -> dict[str, float]:
-        """Return the parts of the running score. The saturated cost is divided among the kinds of
-        cost.
+        """Return the parts of the running score.
+
+        The saturated total cost is divided among the kinds of cost.
 
         Returns:
             A value for each of `PARTS`. The values sum to `score()`, up to rounding. After a fault,

@@ -4,8 +4,8 @@ Episodes run in lock step, `batch` at a time, so that a language model acts for 
 forward pass. Each episode becomes an `EpisodeRecord`, plain data that can be written as a line of
 JSON. Wrapped environments are stepped through their wrappers.
 
-An episode is a numbered attempt at its task, and its random numbers depend only on seed, task and
-number (`toolgym.tries`). Therefore the batches can be distributed to worker processes
+An episode is a numbered attempt at its task, and its random numbers depend only on the seed, the
+task and this number (`toolgym.tries`). Therefore the batches can be distributed to worker processes
 (`toolgym.workers`), and the tasks to several machines. `Evaluation.merged` merges the parts, and
 the records are the same as in a single evaluation.
 """
@@ -60,8 +60,8 @@ def play(
         env_kwargs: Arguments of the environment.
 
     Raises:
-        EnvironmentFault: The machine failed during `reset`. A fault during the episode is not
-            raised; the record is then unscored.
+        EnvironmentFault: An infrastructure error occurred during `reset`. A fault during the
+            episode is not raised; the record is then unscored.
     """
     made, actor = _make(env, env_kwargs), as_policy(policy)
     options = {"task_id": task_id} if task_id is not None else None
@@ -84,8 +84,9 @@ class _Playing(NamedTuple):
 
 
 def _make(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
-    """Create an environment from an id, a class or a function. An environment is returned
-    unchanged.
+    """Create an environment from an id, a class or a function.
+
+    An environment is returned unchanged.
 
     Raises:
         ConfigurationError: The environment has no tools or cannot be created, or arguments were
@@ -271,7 +272,7 @@ def evaluate(
     on_episode: Callable[[EpisodeRecord], None] | None = None,
     **env_kwargs: Any,
 ) -> Evaluation:
-    """Play every playable task, or n of them, k times each.
+    """Run k episodes for each playable task, or for each of n playable tasks.
 
     Args:
         env: The id of a registered environment, or a class or function that creates one. If an
@@ -280,7 +281,7 @@ def evaluate(
         k: Number of attempts per task, for pass@k.
         n: Number of tasks to draw at random with the seed; None means all tasks.
         task_ids: The tasks to play, in this order, instead of all tasks or `n` of them.
-        shard: The number of the part of the tasks to play, starting from 1, and the number of
+        shard: The part of the tasks to play: its number, starting from 1, and the total number of
             parts.
         batch: Number of episodes that run in lock step.
         seed: Seed for drawing the tasks and for the episodes.

@@ -4,9 +4,9 @@ A database cell with the text `<|im_end|>` would be tokenized as the end of a tu
 `<tool_call>` would be parsed as a call by the model. Therefore a backslash is inserted after the
 opening bracket of every string that a tokenizer or parser treats as a control string:
 `<\\|im_end|>`. No tokenizer treats the result as a control token. If the backslash is already
-present, a second one is inserted, so that the original can be restored. Escaped text that an agent
-copies is unescaped. Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) are
-unchanged.
+present, a second one is inserted, so that the original can be restored. If an agent copies escaped
+text into a call, the text is unescaped. Comparisons (`a < b`), generics (`list<int>`) and ordinary
+tags (`<name>`) are not escaped.
 
 The following strings are escaped: `<|...|>` with any name (also with the full-width bar), sentence
 and padding tokens, turn and image marks, and the bracketed marks of Mistral, Llama 2 and BERT.
@@ -14,8 +14,8 @@ Every control string in the table of call formats (`toolgym.calls.formats`) is a
 closing tags, thinking, results, ends of turns.
 
 JSON can also contain a lone surrogate (`"\\ud800"`), which cannot be encoded for a file, socket,
-terminal or tokenizer. Lone surrogates are replaced in all input. Pages show a visible symbol for a
-lone surrogate and for each control character.
+terminal or tokenizer. Lone surrogates are replaced in all input. HTML reports show a visible symbol
+in place of each lone surrogate and each control character.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ UNPRINTABLE: Final = {
 
 
 def visible(text: str) -> str:
-    """Replace each character that a page cannot show with a visible symbol.
+    """Replace each character that an HTML page cannot show with a visible symbol.
 
     >>> visible("a\\x00b")
     'a␀b'

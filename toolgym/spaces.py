@@ -2,9 +2,9 @@
 
 Gymnasium's `Text` enumerates its alphabet. A small alphabet cannot represent the contents of a
 database, and a large one takes seconds to build. Vector environments with shared memory silently
-return values of `Text` as `"000..."`. `UnicodeText` is not a subclass of `Text`, so such a vector
-environment raises an error. Pass `vector_kwargs={"shared_memory": False}` to `gym.make_vec(...,
-vectorization_mode="async")`.
+return `"000..."` in place of the values of `Text`. `UnicodeText` is not a subclass of `Text`, so
+such a vector environment raises an error. Pass `vector_kwargs={"shared_memory": False}` to
+`gym.make_vec(..., vectorization_mode="async")`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class UnicodeText(Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """False, because text cannot be flattened to an array of fixed shape."""
+        """Whether the space can be flattened: False, because text has no fixed shape."""
         return False
 
     def __eq__(self, other: object) -> bool:

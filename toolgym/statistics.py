@@ -1,6 +1,6 @@
 """Tables of statistics on rollouts, which a task family returns and `toolgym stats` prints.
 
-For example, a family counts the operators of workflows or the clauses of queries. The command
+For example, a family counts the operators of workflows or the clauses of queries. `toolgym stats`
 prints the tables of any family. A `Share` contains its counts, so every share can be printed with
 its 95 % interval.
 """
@@ -52,7 +52,10 @@ class Share:
         return f"{100 * self.value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts, the share and the interval. The last two are None if `of` is 0."""
+        """Return the counts, the share and the interval.
+
+        The share and the interval are None if `of` is 0.
+        """
         bounds = list(self.interval) if self.of else None
         return {"count": self.count, "of": self.of, "share": self.value, "interval": bounds}
 
@@ -130,8 +133,7 @@ class Statistics:
 
 
 def recorded_kwargs(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the environment's arguments recorded in a run's `config.json`, or None if there are
-    none."""
+    """Return the environment's arguments from a run's `config.json`, or None if there are none."""
     settings = config.get("settings")
     kwargs = settings.get("env_kwargs") if isinstance(settings, Mapping) else None
     return dict(kwargs) if isinstance(kwargs, Mapping) else None

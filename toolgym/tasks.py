@@ -1,5 +1,4 @@
-"""`Task` and `TaskSet`: a problem to solve, and a sequence of problems that can be sliced and
-split.
+"""`Task` and `TaskSet`: a problem to solve, and a sequence of such problems.
 
 A `Task` has a stable id, a question for the agent, an item (such as its database) by which a set
 can be split without leakage, and further data that its family needs. A `TaskSet` is a sequence of
@@ -26,7 +25,7 @@ from toolgym.lazy import lazy
 
 @dataclass(frozen=True)
 class Task:
-    """One problem to solve. Families add fields in subclasses.
+    """One problem to solve. Task families add fields in subclasses of `Task`.
 
     Attributes:
         id: Stable id, unique within the data set.
@@ -111,7 +110,7 @@ class TaskSet(Sequence[T], Generic[T]):
         return view
 
     def verified_by(self, verify: Callable[[T], None]) -> TaskSet[T]:
-        """Return the same tasks with another `verify` and a separate record of refused tasks."""
+        """Return the same tasks with a different `verify` and a separate record of refusals."""
         view = TaskSet(self._tasks, name=self.name, verify=verify, refused=self._unloaded)
         view._order, view._by_id = self._order, self._by_id
         return view
@@ -183,8 +182,9 @@ class TaskSet(Sequence[T], Generic[T]):
         return self._order if isinstance(self._order, range) else frozenset(self._order)
 
     def draw(self, seed: int) -> T:
-        """Return the task for a seed: the first playable task, starting at an index given by the
-        hash of the seed.
+        """Return the task for a seed.
+
+        This is the first playable task, starting at an index given by the hash of the seed.
 
         Raises:
             ConfigurationError: The set is empty, or none of its tasks is playable.
@@ -272,8 +272,10 @@ class TaskSet(Sequence[T], Generic[T]):
         return self.filter(lambda task: self.refusal_of(task) is None)
 
     def first_playable(self, n: int) -> TaskSet[T]:
-        """Return the first `n` tasks that are not refused. Only as many tasks as necessary are
-        verified."""
+        """Return the first `n` tasks that are not refused.
+
+        Only as many tasks as necessary are verified.
+        """
         playable = (i for i in self._order if self.refusal_of(self._tasks[i]) is None)
         return self._view(list(islice(playable, n)))
 
@@ -282,8 +284,9 @@ class TaskSet(Sequence[T], Generic[T]):
 
 
 def nothing_playable(name: str, refused: Sequence[Mapping[str, str]]) -> str:
-    """Return the message for a data set without a playable task: counts by code and the first
-    reasons.
+    """Return the message for a data set without a playable task.
+
+    The message contains the number of refused tasks by code and the first reasons.
 
     Args:
         refused: `task_id`, `code` and `reason` of each task.

@@ -26,14 +26,14 @@ from toolgym.records import EpisodeRecord
 
 
 class ContractBroken(ToolgymError, AssertionError):
-    """Raised if an environment violates a requirement. The message states the requirement and the
-    remedy.
+    """Raised if an environment violates a requirement.
+
+    The error message states the requirement and explains how to meet it.
     """
 
 
 def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwargs: Any) -> None:
-    """Check that an environment meets the requirements of policies, trainers and vector
-    environments.
+    """Check that an environment works with policies, trainers and vector environments.
 
     The check plays episodes with the expert, calls every tool with its example call and with
     invalid arguments, and runs Gymnasium's `check_env`.
@@ -45,7 +45,8 @@ def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwa
         env_kwargs: Arguments of the environment, as for `gymnasium.make`.
 
     Raises:
-        ContractBroken: A requirement is violated; only the first violation is reported.
+        ContractBroken: The environment violates a requirement; only the first violation is
+            reported.
         ConfigurationError: The environment cannot be created.
     """
 

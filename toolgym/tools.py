@@ -56,14 +56,15 @@ class ToolSpec:
         description: The docstring without its sections.
         arguments: A pydantic model with one field per argument, in the order of the signature. In a
             spec that was read from a schema, the alias of each field is the name of the argument.
-        terminal: Whether a call ends the episode. Such a call does not count as a step.
-        aliases: Other names that a call may use.
+        terminal: Whether a call of this tool ends the episode. Terminal calls do not count as
+            steps.
+        aliases: Alternative names that calls of the tool can use.
         function: The undecorated method; None for a spec that was read from a schema.
-        bare: Function that reads a message without a call. If the message consists of the arguments
-            of a call of this tool, the function returns these arguments, and None otherwise. The
+        bare: Function that reads a message without a call. The function returns the arguments for
+            this tool if the message consists only of these arguments, and None otherwise. The
             repair `bare_argument` is recorded for the call unless the tool is hidden.
-        hidden: Whether prompts omit the tool because the agent writes no calls. The agent's first
-            message is the answer, and `bare` reads it.
+        hidden: Whether prompts omit the tool because the agent writes no calls. In this case, the
+            agent's first message is the answer, which `bare` reads.
     """
 
     name: str
@@ -77,8 +78,7 @@ class ToolSpec:
 
     @lazy
     def parameters(self) -> dict[str, Any]:
-        """Return the JSON schema of the arguments, without titles and with unknown keys
-        forbidden."""
+        """Return the JSON schema of the arguments, which has no titles and forbids unknown keys."""
         schema = _without_titles(self.arguments.model_json_schema())
         schema.setdefault("properties", {})
         schema.pop("description", None)
@@ -86,7 +86,7 @@ class ToolSpec:
 
     @lazy
     def fields(self) -> dict[str, FieldInfo]:
-        """Return the fields of the model by argument name, in the order of the signature."""
+        """Return the pydantic fields by argument name, in the order of the signature."""
         fields = self.arguments.model_fields.items()
         return {name if info.alias is None else info.alias: info for name, info in fields}
 
@@ -126,8 +126,9 @@ def tool(
 
     Args:
         method: The method, if the decorator is used without parentheses.
-        terminal: Whether a call ends the episode. Such a call does not count as a step.
-        aliases: Other names that a call may use.
+        terminal: Whether a call of this tool ends the episode. Terminal calls do not count as
+            steps.
+        aliases: Alternative names that calls of the tool can use.
 
     Raises:
         TypeError: The method has no docstring, or its types and its `Args` lines do not match.
@@ -147,7 +148,7 @@ def tool(
 
 
 def tools_of(cls: type) -> dict[str, ToolSpec]:
-    """Return the tools of a class by name, base classes first, in the order of definition."""
+    """Return the tools of a class by name, in the order of definition, base classes first."""
     specs: dict[str, ToolSpec] = {}
     for base in reversed(cls.__mro__):
         for attribute in vars(base).values():

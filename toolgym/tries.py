@@ -25,8 +25,9 @@ class Try(NamedTuple):
 
 
 def seed_of_try(seed: int, task_id: str, number: int) -> int:
-    """Return the seed of all random numbers of an attempt. It is below 2**48, so JSON can represent
-    it exactly.
+    """Return the seed of all random numbers of an attempt.
+
+    It is below 2**48, so JSON can represent it exactly.
 
     >>> seed_of_try(0, "singers-001", 1) == seed_of_try(0, "singers-001", 1)
     True

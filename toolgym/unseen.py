@@ -35,7 +35,9 @@ Tasks = TaskSet[Any]
 
 
 def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """Split a name such as `dev-databases` into split and kind. Return None for a plain split.
+    """Split a name such as `dev-databases` into split and kind.
+
+    Return None if the name does not contain a kind.
 
     >>> split_of("dev-databases", ("tasks", "databases")), split_of("dev", ("tasks",))
     (('dev', 'databases'), None)
@@ -47,15 +49,17 @@ def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
 def load_split(
     name: str, family: TaskFamily, load: Callable[[str], Tasks], *, is_own: bool = False
 ) -> Tasks:
-    """Load the tasks of a split. If the name of the split contains a kind, load only the tasks that
-    are unseen with respect to this kind.
+    """Load the tasks of a split.
+
+    If the name of the split contains a kind, load only the tasks that are unseen with respect to
+    this kind.
 
     Args:
         name: Name of the split, such as `dev` or `dev-databases`.
         family: The family of the tasks, which defines the kinds.
         load: Function that loads a plain split.
-        is_own: Whether the data set has a split with this full name. If so, the unseen tasks are
-            selected from that split, not from `dev`.
+        is_own: Whether the data set has a split with the full name, such as `dev-databases`. If so,
+            the tasks are selected from that split instead of from `dev`.
 
     Raises:
         ConfigurationError: The split does not exist, or none of its tasks is unseen with respect to
@@ -77,8 +81,7 @@ def load_split(
 
 @functools.lru_cache(maxsize=32)
 def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Tasks:
-    """Return a view of the tasks that are unseen with respect to a kind, compared with a training
-    set.
+    """Return the tasks that differ from all training tasks with respect to the given kind.
 
     Args:
         tasks: The tasks to select from.
@@ -117,7 +120,7 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
 def kinds_unseen(
     tasks: Tasks, training: Tasks, kinds: Sequence[str], family: TaskFamily
 ) -> tuple[str, ...]:
-    """Return the kinds with respect to which all tasks are unseen."""
+    """Return the kinds with respect to which every task differs from all training tasks."""
     whole = len(tasks)
     return tuple(k for k in kinds if whole and len(unseen(tasks, training, k, family)) == whole)
 
@@ -130,7 +133,8 @@ def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
     id.
 
     Returns:
-        The parts by the names in `PARTS`; empty if the set does not contain two different tasks.
+        A dict from the names in `PARTS` to the parts; empty if the set does not contain two
+        different tasks.
     """
     contents = tuple((task.id, task.item, task.question) for task in tasks)
     parts = _division(_HashableSet(contents, tasks, family))
@@ -139,8 +143,10 @@ def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
 
 @dataclass(frozen=True)
 class _HashableSet:
-    """A cache key for a set of tasks. Two keys are equal if the contents are equal, as in copies of
-    an environment."""
+    """A cache key for a set of tasks.
+
+    Two keys are equal if the contents are equal, as in copies of an environment.
+    """
 
     contents: tuple[tuple[str, str, str], ...]
     tasks: Tasks = field(compare=False)

@@ -1,10 +1,10 @@
 """Worker processes for work that consists of independent parts, such as batches of episodes.
 
-A function that performs such work has an argument `map`, which it calls like Python's `map`, with a
-function and a sequence of items. The results are in the order of the items, so they do not depend
-on where the parts are processed. Python's `map` processes them in this process. `worker_processes`
-provides a `map` that uses processes on this machine, and installed packages add others
-(`adapters.ray`).
+A function that performs such work has a parameter `map`. It calls `map` in the same way as Python's
+`map`, with a function and a sequence of items. The results are in the order of the items, so they
+do not depend on where the parts are processed. Python's `map` processes the items in the current
+process. `worker_processes` provides a `map` that uses processes on this machine, and installed
+packages add others (`adapters.ray`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def worker_processes(count: int) -> Iterator[Map]:
     memory runs out.
 
     Args:
-        count: Maximum number of processes, at least 1. Each process is started when there is work
+        count: Maximum number of processes, at least 1. A process is started only when there is work
             for it.
     """
     from concurrent.futures import ProcessPoolExecutor  # imported only if processes are used
@@ -114,7 +114,7 @@ def _begin(watched: Connection) -> None:
 
 
 def open_workers(name: str, address: str) -> AbstractContextManager[Map]:
-    """Return a context manager with the `map` of an installed package's workers.
+    """Return a context manager that provides a `map` defined by an installed package.
 
     Args:
         name: Name of the entry point in the group `toolgym.workers`, such as `ray`.

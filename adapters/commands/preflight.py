@@ -106,7 +106,7 @@ def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
 
 
 def training_settings(env_id: str, given: Mapping[str, Any]) -> TrainSettings:
-    """Return the settings of the planned training.
+    """Return the settings of the planned training run.
 
     Args:
         env_id: Environment id.

@@ -1,4 +1,4 @@
-"""Options and functions that `toolgym serve`, `mcp` and `export openenv` share."""
+"""Options and functions shared by the commands `serve`, `mcp` and `export openenv`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Idle = Annotated[float, typer.Option(min=1, help="Seconds after which an idle se
 
 
 def adapter_module(extra: str, name: str) -> Any:
-    """Import a module of the adapter that an extra is named after.
+    """Import a module of the adapter that has the same name as an extra.
 
     Raises:
         ConfigurationError: The extra is not installed, or has an unsupported version.

@@ -1,12 +1,13 @@
 """`toolgym train`: train a model to use the tools of an environment, and evaluate it.
 
-Without `--model` it builds the tiny model and trains it on the data set "tiny", in a few minutes on
-two CPU cores: first on demonstrations of a sloppy policy, then by GRPO. With `--model` it trains a
-pretrained chat model on the data set "bundled". Each run has a folder with metrics, transcripts and
-checkpoints, and can be resumed after an interruption. `train` does the same from Python.
+Without `--model`, the command builds the tiny model and trains it on the data set "tiny", in a few
+minutes on two CPU cores: first on demonstrations of a policy that makes mistakes, then with GRPO.
+With `--model`, the command trains a pretrained chat model on the data set "bundled". Each run has a
+folder with metrics, transcripts and checkpoints, and can be resumed after an interruption. The
+function `train` does the same from Python.
 
-The options are made from the fields of `adapters.training.settings.TrainSettings`, whose docstrings
-are the help texts.
+The options are generated from the fields of `adapters.training.settings.TrainSettings`, whose
+docstrings are the help texts.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ DataSet = Annotated[
 
 
 def pairs_option(option: str, help_text: str) -> Any:
-    """Return an option that takes NAME=VALUE and may be repeated."""
+    """Return an option that accepts NAME=VALUE and can be repeated."""
     made = typer.Option(option, metavar="NAME=VALUE", help=f"{help_text}; may be repeated.")
     return Annotated[list[str] | None, made]
 
@@ -177,7 +178,9 @@ def _option_for(name: str) -> Any:
 def with_options(
     sections: Mapping[str, tuple[str, ...]], own: Mapping[str, Mapping[str, Any]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds options to a function of `context`, `env_id` and `options`.
+    """Return a decorator that adds options to a command.
+
+    The command is a function with the parameters `context`, `env_id` and `options`.
 
     Args:
         sections: Names of settings, by section of the help text.
@@ -321,18 +324,18 @@ def train(
 
     Args:
         env_id: Environment id, such as `sqlgym/Explore-v0`.
-        out: Run folder. Default: the next number in `runs`.
+        out: The run folder; the default is the next numbered folder in `runs`.
         quiet: Show no progress bars. Messages and progress bars go to stderr.
         settings: Fields of `adapters.training.settings.TrainSettings`, such as `model`, `steps` or
             `learning_rate`; and `dataset` and `step_limit`, which are arguments of the environment.
 
     Returns:
-        The run. `run.summary` has the results, `run.metrics("grpo")` the metrics of each step, and
-        `run.checkpoints / "final"` is the folder of the model.
+        The run. `run.summary` contains the results, `run.metrics("grpo")` returns the metrics of
+        each step, and `run.checkpoints / "final"` is the folder of the model.
 
     Raises:
         ConfigurationError: A setting is unknown or out of range, or a file, model or data set does
-            not exist. No folder is left behind.
+            not exist. In this case, no run folder is left behind.
         NoGo: The preflight check rejected the model.
         TrainingStopped: The guards stopped the run.
         EnvironmentFault: The environment fails repeatedly.
@@ -356,7 +359,7 @@ def settings_from(
             ones, and mappings such as `env_kwargs` are merged.
 
     Returns:
-        The settings, and the source of each that was given.
+        The settings, and the source of each setting that was given.
 
     Raises:
         ConfigurationError: A setting is unknown or out of range, or the environment is unknown.
@@ -417,8 +420,7 @@ def read_config(file: Path) -> dict[str, Any]:
     import yaml
 
     class UniqueKeys(yaml.SafeLoader):
-        """A loader that rejects duplicate keys, and also aliases, because their expansion is
-        unlimited."""
+        """A loader that rejects duplicate keys and also aliases, whose expansion is unlimited."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
@@ -451,7 +453,7 @@ def show_settings(
 
     Args:
         settings: The settings.
-        given: The option that set a value, by name of the setting.
+        given: The option that set the value of a setting, by name of the setting.
         as_json: Print one JSON object.
     """
     from rich.table import Table
@@ -475,14 +477,14 @@ def show_settings(
 def check_early(
     settings: TrainSettings, folder: Path | None
 ) -> tuple[TrainSettings, tuple[Evaluation, ...]]:
-    """Check everything that does not need PyTorch.
+    """Run all checks that do not need PyTorch.
 
     Returns:
-        The settings, with separate tasks for training and evaluation; and the evaluations.
+        The settings, with separate tasks for training and evaluation, and the evaluations.
 
     Raises:
-        ConfigurationError: Environment, model, chat template, dashboard or run folder cannot be
-            used, or the training or an evaluation has no playable task.
+        ConfigurationError: The environment, model, chat template, dashboard or run folder cannot be
+            used, or no task can be played in training or in an evaluation.
     """
     from adapters.training.models.chat_templates import ChatTemplate
     from adapters.training.models.published import check_model
@@ -519,8 +521,8 @@ def default_data_set(env_id: str, model: str | None) -> str:
     """Return the default data set: the data set of a checkpoint's run, "bundled", or "tiny".
 
     Raises:
-        ConfigurationError: `toolgym.json` of the checkpoint is corrupt, or contains the URL of a
-            server.
+        ConfigurationError: The file `toolgym.json` of the checkpoint is corrupt, or contains the
+            URL of a server.
     """
     if not isinstance(model, str) or model == TINY:
         return TINY if TINY in data_sets_of(env_id) else "bundled"

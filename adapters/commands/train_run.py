@@ -1,17 +1,18 @@
 """The phases, the folder and the messages of a run of `toolgym train`.
 
-    demonstrations and imitation    -> checkpoints/sft
-    preflight                       -> preflight.json
-    evaluations                     -> `before` in summary.json
-    GRPO with the chosen trainer    -> the trainer's checkpoints, checkpoints/final
-    evaluations                     -> `after` in summary.json
+Supervised training on demonstrations writes `checkpoints/sft`, and the preflight check writes
+`preflight.json`. The first evaluations become `before` in `summary.json`. GRPO with the chosen
+trainer writes the trainer's checkpoints and `checkpoints/final`. The last evaluations become
+`after` in `summary.json`.
 
-Each phase writes its result before the next begins. A resumed run skips the phases with results,
-and the trainer resumes from its last checkpoint, so an interrupted run ends with the same numbers.
-Until a run is complete, the status in its summary is `interrupted`, since a killed process cannot
-write it. An exception changes it to `refused`, `stopped` or `failed`.
+Each phase writes its result before the next begins. A resumed run skips the phases that have
+results, and the trainer resumes from its last checkpoint, so an interrupted run ends with the same
+numbers. Until a run is complete, the status in its summary is `interrupted`, since a killed process
+cannot write a status. If an exception ends the run, the status becomes `refused`, `stopped` or
+`failed`.
 
-If a launcher starts several processes, the first one does all of this, and the others only train.
+If a launcher starts several processes, the first process runs all phases, and the other processes
+only train.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
     Raises:
         NoGo: The preflight check rejected the model.
         TrainingStopped: The guards stopped the run.
-        ConfigurationError: Model, data set or environment cannot be used.
+        ConfigurationError: The model, the data set or the environment cannot be used.
         EnvironmentFault: The environment fails repeatedly.
     """
     began, planned = time.monotonic(), evaluations(settings)
@@ -163,8 +164,8 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
 def follow(run: Run, settings: TrainSettings) -> None:
     """Train together with the first process, without writing files.
 
-    It waits for the evaluations of the first process by reading the run folder, since a barrier
-    times out after some minutes.
+    This process polls the run folder until the evaluations of the first process are finished, since
+    a barrier times out after some minutes.
     """
     if not settings.steps:
         return
@@ -175,7 +176,7 @@ def follow(run: Run, settings: TrainSettings) -> None:
 
 
 def trainer_named(name: str) -> Callable[[Grpo], None]:
-    """Return the function of a trainer. TRL is imported only if it is used."""
+    """Return the function that trains with a trainer. TRL is imported only if it is used."""
     if name == "reference":
         return train_with_reference
     from adapters.commands.train_with_trl import train_with_trl
@@ -223,7 +224,7 @@ def new_run(
 
     Args:
         settings: Settings of the run, as `check_early` returns them.
-        folder: The folder. None: the next number in `runs`.
+        folder: The folder; None means the next numbered folder in `runs`.
         planned: The evaluations, as `check_early` returns them.
 
     Raises:
@@ -255,7 +256,7 @@ def old_run(folder: Path, *, look_first: bool = True) -> tuple[Run, TrainSetting
 
     Args:
         folder: The run folder.
-        look_first: False skips a preflight check that the run has not passed yet.
+        look_first: Whether to run the preflight check if the run has not passed it yet.
 
     Raises:
         ConfigurationError: The folder is not a run of `toolgym train`.
@@ -286,7 +287,8 @@ def check_trainer(settings: TrainSettings) -> None:
     """Check that the trainer supports the settings.
 
     Raises:
-        ConfigurationError: It does not support them, or a library is not installed.
+        ConfigurationError: The trainer does not support the settings, or a library is not
+            installed.
     """
     if settings.trainer == "reference":
         adapter_config(settings)
@@ -309,8 +311,8 @@ def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
     Raises:
         NoGo: The preflight check rejected the model. The status is `refused`.
         TrainingStopped: The guards stopped the run. The status is `stopped`.
-        ConfigurationError: Model, data set or environment cannot be used. The status is `failed`,
-            as for all other errors.
+        ConfigurationError: The model, the data set or the environment cannot be used. The status of
+            the run is `failed`, as for all other errors.
         EnvironmentFault: The environment fails repeatedly.
     """
     if not Processes().is_main:
@@ -340,7 +342,9 @@ def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
 def see_through_on_terminal(
     run: Run, settings: TrainSettings, *, quiet: bool, as_json: bool
 ) -> None:
-    """Call `see_through` and print the result. A run that was refused or stopped exits with 1.
+    """Call `see_through` and print the result.
+
+    The exit status is 1 if the run was refused or stopped.
 
     Args:
         run: The run.

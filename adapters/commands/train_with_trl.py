@@ -1,8 +1,8 @@
 """The GRPO phase of a run with TRL's `GRPOTrainer`.
 
-It converts the settings of a run to those of TRL, writes the metrics of TRL into the run folder,
-and resumes from the last complete checkpoint. Metrics and transcripts of later steps are removed
-first, since those steps are repeated.
+This module converts the settings of a run to TRL's settings, writes the metrics of TRL into the run
+folder, and resumes from the last complete checkpoint. Metrics and transcripts of later steps are
+removed first, since those steps are repeated.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class OriginNotes(TrainerCallback):
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Add the file to the checkpoint of this step."""
+        """Add `toolgym.json` to the checkpoint of this step."""
         folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
         if state.is_world_process_zero and folder.is_dir():
             note_origin(folder, self._settings)
@@ -86,8 +86,8 @@ class OriginNotes(TrainerCallback):
 class HeldOutStop(TrainerCallback):
     """A callback that evaluates on held-out tasks after a step, and may stop the run.
 
-    The first process evaluates, and the others wait for its decision. The guards get the result at
-    the next step.
+    The first process evaluates, and the others wait for its decision. The guards receive the result
+    at the next step.
     """
 
     def __init__(self, job: Grpo, trainer: GRPOTrainer, guards: GuardCallback) -> None:
@@ -148,7 +148,7 @@ def check_settings(settings: TrainSettings) -> None:
     """Check that TRL supports the settings.
 
     Raises:
-        ConfigurationError: It does not support them, or a library is missing.
+        ConfigurationError: TRL does not support the settings, or a library is missing.
     """
     adapter_config(settings)
     grpo_config(**trl_options(settings, Path("checkpoints")))
@@ -189,11 +189,12 @@ _OTHERS: Final[Mapping[str, str]] = {
 def trl_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
     """Return the settings as arguments of `grpo_config`.
 
-    With the tiny model, all rollouts of a step are in one forward pass. With a pretrained model, a
-    pass has one group, and gradients are accumulated. Several processes share the tasks of a step.
+    With the tiny model, all rollouts of a step are in one forward pass. With a pretrained model,
+    each forward pass contains one group, and gradients are accumulated. Several processes share the
+    tasks of a step.
 
     Raises:
-        ConfigurationError: An argument in `trl` is determined by another setting.
+        ConfigurationError: An argument in `trl` is already determined by another setting.
     """
     for name in settings.trl:
         decided_by = {**_TRL_NAMES, **_OTHERS}.get(name)
@@ -279,8 +280,7 @@ def _load_weights(model: PreTrainedModel, checkpoint: Path, has_adapter: bool) -
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Silence messages of transformers and TRL, and warnings that `check_settings` has already
-    given.
+    """Silence messages of transformers and TRL, and warnings issued by `check_settings`.
 
     Verbosity, log levels and warning filters are restored on exit, since a process may use these
     libraries for other work.

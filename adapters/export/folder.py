@@ -1,7 +1,7 @@
 """The folder of an exported data set, which `datasets.load_dataset` loads.
 
-    README.md                          the card, which declares the files and column types
-    data/train-00000-of-00001.parquet  or .jsonl; one file for each split
+The card, `README.md`, declares the files and the column types. Each split is one file, such as
+`data/train-00000-of-00001.parquet`, or the same name with the extension `.jsonl`.
 
 Repeating an export produces identical bytes: no time is recorded, and the seed determines the order
 of the rows.
@@ -44,7 +44,7 @@ def check_place(out: Path, format: Format = "jsonl") -> None:
 
 @contextmanager
 def put_in_place(out: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes `out` when the block ends without an exception.
+    """Yield an empty folder that becomes `out` when the `with` block ends without an exception.
 
     Raises:
         ConfigurationError: If `out` is a file or a non-empty folder.

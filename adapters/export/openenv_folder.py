@@ -1,11 +1,18 @@
 """The folder of an environment for `openenv validate`, `build` and `push`.
 
-openenv.yaml           the manifest, with the range of the score
-README.md              with the header that a Hugging Face Space reads
-pyproject.toml         the distribution openenv-toolgym, with the script `server`
-client.py  models.py   for trainers, copied from `adapters.openenv`
-server/app.py          the server, with the environment and its arguments
-server/Dockerfile
+The folder contains the following files:
+
+- `openenv.yaml`: the manifest, with the range of the score.
+
+- `README.md`: a description with the header that a Hugging Face Space reads.
+
+- `pyproject.toml`: the distribution `openenv-toolgym`, with the script `server`.
+
+- `client.py` and `models.py`: modules for trainers, copied from `adapters.openenv`.
+
+- `server/app.py`: the server, with the environment and its arguments.
+
+- `server/Dockerfile`: the container of the server.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Rollouts of a run or an evaluation as rows: the chat, the reward and the outcome.
 
 A run records the question and the turns of an episode. The prompt comes from the environment, which
-is made again with the arguments that were recorded for the phase. A file of `toolgym eval` records
-no arguments. A rollout that is unscored because of a fault becomes a row whose reward is null.
+is made again with the arguments that were recorded for the phase. A file written by `toolgym eval`
+does not contain the environment arguments. A rollout that is unscored because of an infrastructure
+error becomes a row whose reward is null.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def rollout_export(
 
     Args:
         path: The folder or file, which is read twice.
-        phases: Phases of the run; None means all.
-        n: Maximum number of rollouts, counted from the first; None means all.
+        phases: Phases of the run to export; None means all.
+        n: Maximum number of rollouts, from the beginning; None means all.
         settings: Arguments of the environment that override the recorded ones.
         arguments: Format of call arguments.
         progress: Function that is called with the number of written rollouts and the total.

@@ -3,8 +3,8 @@
 A row identifies a task, which the trainer's environment loads. The prompt depends on the trainer.
 For TRL the user message is empty, since TRL appends the text that `reset` returns. For verl and
 SkyRL the prompt is only the question, since their environments add the system message, the tools
-and the budget. verl 0.9 passes `extra_info` to the agent loop `agent_name`; SkyRL-gym 0.4 passes
-all columns to the class `env_class`.
+and the budget. verl 0.9 passes `extra_info` to the agent loop that `agent_name` specifies;
+SkyRL-gym 0.4 passes all columns to the class that `env_class` specifies.
 """
 
 from __future__ import annotations

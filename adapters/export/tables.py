@@ -31,7 +31,7 @@ MESSAGE: Final[Kind] = {"role": "string", "content": "string"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `meaning` is a sentence for the card, without its period."""
+    """A column of a table. `meaning` is the description for the card, without a final period."""
 
     name: str
     kind: Kind
@@ -56,8 +56,8 @@ class Export:
         title: Heading of the card.
         about: A paragraph that describes a row.
         columns: Columns of every split.
-        splits: Rows of each split, by name. Each iterable is consumed once.
-        facts: Origin and settings, by name, for the card.
+        splits: Rows of each split, by name. Each iterable of rows is consumed once.
+        facts: Facts for the card, by name, such as the origin and the settings.
         left_out: Excluded tasks and episodes. The list is filled while the rows are consumed.
         notes: Paragraphs for the card on the use of the rows.
     """

@@ -29,7 +29,7 @@ class Part:
         split: The name of the split in the exported folder.
         env: The environment that plays the tasks.
         env_kwargs: The arguments of the environment.
-        tasks: The playable tasks, in the order that the seed determines.
+        tasks: The playable tasks, in an order that the seed determines.
     """
 
     split: str

@@ -1,11 +1,8 @@
-"""A package for the library verifiers, in the layout of its hub.
+"""A package for the library verifiers, in the layout that the library's hub requires.
 
-    pyproject.toml        the distribution, which requires toolgym with the extra `verifiers`
-    README.md
-    NAME/__init__.py      the taskset with its defaults
-
-The code is in `adapters.verifiers`. The package itself specifies only the environment and its
-arguments.
+The file `pyproject.toml` defines a distribution that requires toolgym with the extra `verifiers`,
+and `NAME/__init__.py` defines the taskset with its defaults. The package specifies only the
+environment and its arguments; the code is in `adapters.verifiers`.
 """
 
 from __future__ import annotations
@@ -107,8 +104,8 @@ def write_package(
         out: The folder, which must not exist or must be empty.
         env_id: Id of a registered environment.
         env_kwargs: Arguments of the environment, as JSON values.
-        name: Name of the distribution. In the name of its module, underscores replace hyphens. None
-            means `toolgym-` followed by the name of the environment.
+        name: Name of the distribution. The module has the same name, with underscores in place of
+            hyphens. None means `toolgym-` followed by the name of the environment.
         n: Number of tasks; None means all.
         seed: Seed of the choice of tasks.
 

@@ -4,9 +4,9 @@ The loop does not use Inspect's own tool execution, which would check arguments 
 and return its own error messages. Instead, `ToolEnv.step` receives each message of the model
 unchanged: text as text and native calls as calls.
 
-If the agent makes a mistake, the next message contains the error. A fault of the environment is
-raised as an exception, which Inspect records as the error of the sample. If a limit of Inspect
-(messages, tokens, time) ends the episode, the episode is scored as unanswered.
+If the agent makes a mistake, the next message contains the error. An infrastructure error is raised
+as an exception, which Inspect records as the error of the sample. If a limit of Inspect (messages,
+tokens, time) ends the episode, the episode is scored as unanswered.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
 def named_after_toolgym(function: AnyFunction) -> AnyFunction:
-    """Set the module of a function, since Inspect prefixes a function's name with its package."""
+    """Set the module of a function, since Inspect adds the package to the function's name."""
     function.__module__ = "toolgym"
     return function
 
@@ -52,7 +52,7 @@ def named_after_toolgym(function: AnyFunction) -> AnyFunction:
 @solver  # type: ignore[untyped-decorator, unused-ignore]
 @named_after_toolgym
 def play(env_id: str, tools: Tools = "native", env_kwargs: dict[str, Any] | None = None) -> Solver:
-    """Play the episode of a sample. The id of the sample is the id of its task.
+    """Run the episode of a sample, whose id is the id of the task.
 
     Args:
         env_id: Id of a registered environment.

@@ -1,8 +1,9 @@
 """The task `toolgym/env`: its samples, the score of an episode, and the metrics.
 
 A sample is a task of the environment and has the same id. The score of an episode is a dict of
-numbers, and Inspect averages each of them over the scored samples. An episode that ended with a
-fault has `scored` 0 and nan for all other numbers, so it is excluded from their means.
+numbers, and Inspect averages each of them over the scored samples. An episode that ended with an
+infrastructure error has `scored` 0 and nan for all other numbers, so it is excluded from their
+means.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from toolgym.records import EpisodeRecord, no_figures
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator, unused-ignore]
 @named_after_toolgym
 def episode() -> Scorer:
-    """Return `EpisodeRecord.figures` of the episode of a sample, with the record as metadata."""
+    """Return the `EpisodeRecord.figures` of a sample's episode, with the record as metadata."""
 
     async def score(state: TaskState, target: Target) -> Score:
         kept = state.store.get(EPISODE)
@@ -60,8 +61,8 @@ def env(
         env_kwargs: Other arguments of the environment.
 
     Raises:
-        PrerequisiteError: If the environment cannot be made, or has no playable task. The command
-            prints the message without a traceback.
+        PrerequisiteError: If the environment cannot be made, or has no playable task. `inspect
+            eval` prints the error message without a traceback.
     """
     given = {"split": split, "dataset": dataset}
     arguments = {**(env_kwargs or {}), **{k: v for k, v in given.items() if v is not None}}

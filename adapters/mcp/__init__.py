@@ -4,6 +4,6 @@
 interface, each under its own id. The tools of the environment are the tools of the server. The
 question is the server's prompt `task`, and the score is its resource `toolgym://episode/result`.
 
-`server` has the handlers of one episode, and `http` serves many episodes with access checks. Both
-need the extra `mcp`; importing this package does not.
+`server` contains the handlers of one episode, and `http` serves many episodes with access checks.
+Both modules need the extra `mcp`; importing this package does not.
 """

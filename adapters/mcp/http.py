@@ -1,8 +1,10 @@
 """Many episodes over HTTP, each at its own address.
 
-    POST   /episodes              {"task_id": ...} or {"seed": ...} or {}: begins an episode
-    POST   /episodes/{id}/mcp     the Model Context Protocol, for that episode
-    DELETE /episodes/{id}         closes it; the response contains the score
+`POST /episodes` begins an episode; the body is `{"task_id": ...}`, `{"seed": ...}` or `{}`.
+
+`POST /episodes/{id}/mcp` accepts requests of the Model Context Protocol for that episode.
+
+`DELETE /episodes/{id}` closes the episode; the response contains the score.
 
 The protocol (version 2026-07-28) has no sessions over HTTP, so the address identifies the episode.
 Ids are generated with `secrets` and cannot be guessed. A client can choose a task, but not a path,

@@ -2,12 +2,12 @@
 
 `ToolEnv.step` receives each call as the client sent it. The library's low-level server checks
 neither the name nor the arguments of a call, so the environment repairs them as usual. A mistake of
-the agent is returned as a result with `isError`. A fault of the environment is returned as a
-protocol error, and the episode remains unscored.
+the agent is returned as a result with `isError`. An infrastructure error is returned as a protocol
+error, and the episode remains unscored.
 
-The agent does not see its reward or progress. Repairs, error codes and the number of calls left are
-in `_meta` of each result, which hosts do not show to a model. When the episode is over, the rewards
-and the score are in the resource `toolgym://episode/result`. Reading
+The agent does not see its reward or progress. The field `_meta` of each result, which hosts do not
+show to a model, contains repairs, error codes and the number of calls left. When the episode is
+over, the rewards and the score are in the resource `toolgym://episode/result`. Reading
 `toolgym://episode/result?close=true` first closes the episode.
 """
 
@@ -47,10 +47,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Session:
-    """One episode. Its calls run one after the other, each in a worker thread.
+    """One episode, whose calls run one after the other, each in a worker thread.
 
     Args:
-        env: The environment after `reset`. No other code may use it.
+        env: The environment after `reset`; no other code may use this environment.
         env_id: Id of the environment, for the record.
     """
 
@@ -61,7 +61,7 @@ class Session:
         self.is_closed = False
 
     async def play(self, name: str, arguments: dict[str, Any]) -> Turn:
-        """Play one call.
+        """Run one call in the environment.
 
         Raises:
             MCPError: If the environment failed in this call or an earlier one, or the episode was
@@ -109,7 +109,7 @@ def build_server(
     """Return a server for the tools of an environment.
 
     Args:
-        env: Any instance of the environment, for tools and instructions.
+        env: Any instance of the environment, to read its tools and instructions.
         session_of: Function that returns the episode for the context of a request, or raises
             `MCPError`.
         life: Context manager that is open while the server runs.

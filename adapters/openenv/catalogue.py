@@ -22,7 +22,7 @@ WHOLE: Final = "train"
 
 
 class Mistake(HTTPException, ToolgymError):
-    """Exception for an invalid request of a client. OpenEnv sends its message to the client."""
+    """Raised for an invalid request of a client, to which OpenEnv sends the error message."""
 
     def __init__(self, text: str) -> None:
         super().__init__(404, text)
@@ -36,7 +36,8 @@ class Catalogue:
 
     Args:
         env_id: Id of a registered environment.
-        env_kwargs: Arguments of the environment. With `split`, only that split is offered.
+        env_kwargs: Arguments of the environment. If the arguments contain `split`, only this split
+            is offered.
 
     Attributes:
         first: An environment that no session uses.
@@ -85,7 +86,7 @@ class Catalogue:
         """Return the id of the task at an index of a split.
 
         Raises:
-            Mistake: If there is no such split, or it has fewer tasks.
+            Mistake: If the split does not exist, or the index is out of range.
         """
         tasks = self.tasks(split)
         if not 0 <= index < len(tasks):
@@ -93,10 +94,10 @@ class Catalogue:
         return tasks[index].id
 
     def split_of(self, task_id: str, split: str | None) -> str:
-        """Return the split of a task: `split`, or else the default or the first that has it.
+        """Return the split of a task: `split`, if it is given, or the first split with the task.
 
         Raises:
-            Mistake: If there is no such split, or no such task in it.
+            Mistake: If the split does not exist or does not contain the task.
         """
         names = [self.split, *self.splits] if split is None else [split]
         for name in names:

@@ -1,11 +1,11 @@
-"""The client. Each object is one session, which plays one episode after another.
+"""The client: each object is one session with one or several successive episodes.
 
     with ToolgymEnv(base_url="http://127.0.0.1:8000").sync() as client:
         result = client.reset(task_id="mountain_huts-039")
         result = client.step(ToolgymAction(text="..."))
         result.reward, result.done, result.observation.text
 
-This module only needs OpenEnv. It is copied into an exported folder.
+This module requires only OpenEnv, because it is copied into exported folders.
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ from adapters.openenv.models import ToolgymAction, ToolgymObservation
 
 
 class ToolgymEnv(EnvClient[ToolgymAction, ToolgymObservation, State]):  # type: ignore[misc, unused-ignore]
-    """A session of `toolgym serve`, or of a container of an exported folder.
+    """A session of `toolgym serve`, or of a container built from an exported folder.
 
-    `reset` takes `task_id`, or `split` and `index`, or `seed`, and no other arguments.
+    `reset` accepts `task_id`, or `split` and `index`, or `seed`, and no other arguments.
     """
 
     def _step_payload(self, action: ToolgymAction) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 `ToolEnv.step` receives each message as the client sent it, and mistakes of the agent are reported
 in the observation. A mistake of the client (an unknown task, a step before a reset) is reported as
-an OpenEnv error. A fault of the environment ends the episode with `done`, no reward, and `scored`
-false. The message of a fault is only logged, because it may contain file names.
+an OpenEnv error. An infrastructure error ends the episode with `done`, no reward, and `scored`
+false. The error message is only logged, because it can contain file names.
 
 OpenEnv makes one such object per session and one per query about tasks, so an object loads nothing
 before its first reset.
@@ -61,7 +61,7 @@ class Wanted(BaseModel):
 
 
 class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):  # type: ignore[misc, unused-ignore]
-    """A tool environment behind OpenEnv's interface.
+    """A `ToolEnv` with OpenEnv's interface.
 
     Args:
         catalogue: The tasks and their environments.
@@ -129,7 +129,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         """Run the calls of one message of the model.
 
         Raises:
-            Mistake: If there is no episode, or too many messages have followed its end.
+            Mistake: If there is no episode, or too many messages were sent after its end.
         """
         env = self._env
         if env is None or not self._is_open:
@@ -237,6 +237,6 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the tasks from one index up to another, as in a slice."""
+        """Return the tasks between two indices, as in a slice."""
         places = range(self.num_tasks(split))[start:stop][:MOST_LISTED]
         return [self.get_task(split, place) for place in places]

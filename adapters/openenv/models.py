@@ -3,7 +3,7 @@
 An action is a complete message of the model: text with calls, or calls that a model server has
 parsed. The environment reads and repairs the calls.
 
-This module only needs OpenEnv. It is copied into an exported folder.
+This module requires only OpenEnv, because it is copied into exported folders.
 """
 
 from typing import Annotated, Any

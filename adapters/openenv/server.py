@@ -1,12 +1,13 @@
 """The server: OpenEnv's routes behind the checks of `adapters.serving.guard`.
 
-    WS    /ws                               a session: reset, step, state, close
-    GET   /health  /metadata  /schema  /openapi.json  /list_environments
-    GET   /toolgym/splits
-    POST  /toolgym/num_tasks  /toolgym/tasks  /toolgym/task  /toolgym/task_range
+The WebSocket `/ws` serves a session with the messages reset, step, state and close. GET requests to
+`/health`, `/metadata`, `/schema`, `/openapi.json` and `/list_environments` return information about
+the server. GET `/toolgym/splits` returns the splits. POST requests to `/toolgym/num_tasks`,
+`/toolgym/tasks`, `/toolgym/task` and `/toolgym/task_range` return the number of tasks in a split,
+or some of these tasks.
 
-OpenEnv's production mode omits `/reset`, `/step` and `/state` over HTTP. These routes would make a
-new environment for each request, so no episode could continue.
+OpenEnv's production mode omits `/reset`, `/step` and `/state` over HTTP. These routes would create
+a new environment for each request, so no episode could continue.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ def exported_application(
 ) -> ASGIApp:
     """Return the ASGI application of an exported folder.
 
-    It accepts requests for the name of a Hugging Face Space (`SPACE_HOST`) and for the names in the
-    variable `TOOLGYM_HOSTS`, which are separated by commas.
+    The application accepts requests for the name of a Hugging Face Space (`SPACE_HOST`) and for the
+    names in the variable `TOOLGYM_HOSTS`, which are separated by commas.
     """
     named = f"{os.environ.get('SPACE_HOST', '')},{os.environ.get('TOOLGYM_HOSTS', '')}"
     hosts = [name.strip() for name in named.split(",") if name.strip()]

@@ -82,7 +82,7 @@ def ray_workers(address: str) -> Iterator[Map]:
     """Connect to a cluster, or start one on this machine, and yield its `map`.
 
     Args:
-        address: `local`, or HOST:PORT of a cluster of which this machine is a node.
+        address: `local`, or HOST:PORT of a cluster that includes this machine.
 
     Raises:
         ConfigurationError: If Ray is not installed, this process is already connected, or there is

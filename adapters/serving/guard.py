@@ -2,9 +2,12 @@
 
 - Hosts: `Host` must name the server, and `Origin`, which browsers send, must match it. Thus a web
   page of another site cannot reach the server, even under a host name that resolves to 127.0.0.1.
+
 - Sizes: A request body or a WebSocket message has at most 1 MB.
+
 - Times: The first header of a connection, and each body, must arrive within `PATIENCE` seconds.
-- Connections: At most `MOST_CONNECTIONS` are open at the same time.
+
+- Connections: At most `MOST_CONNECTIONS` connections are open at the same time.
 """
 
 from __future__ import annotations

@@ -2,6 +2,6 @@
 
 `toolgym export verifiers ENV_ID --out DIR` writes a package in the hub's layout, which imports this
 package and can be run with `vf-eval` and `vf-validate`. `harness` sends requests to the model, and
-`environment` holds the tasks and plays an episode. Both need the extra `verifiers`; importing this
-package does not.
+`environment` provides the tasks and runs the episodes. Both modules need the extra `verifiers`;
+importing this package does not.
 """

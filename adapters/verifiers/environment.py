@@ -1,14 +1,14 @@
-"""Tasks of an environment as a taskset of verifiers, and an episode as its `Env.run`.
+"""The tasks of an environment as a verifiers taskset, and an episode as a verifiers `Env.run`.
 
 The environment acts as the user: `ToolEnv.step` receives each message of the model unchanged, and
 the observation is the next user message. The system prompt describes the tools, and calls are read
 from the text. The tools of verifiers are not used, because they are called over MCP, which rejects
 a misspelled name or invalid JSON.
 
-The score is the only reward of a trace, and the numbers of the episode are its metrics. A fault of
-the environment is raised as an exception: the trace and the episode are marked as failed and have
-no reward. If a limit of verifiers (turns, tokens, time) ends the episode, the episode is scored as
-unanswered.
+The score is the only reward of a trace, and the numbers of the episode are its metrics. An
+infrastructure error is raised as an exception: the trace and the episode are marked as failed and
+have no reward. If a limit of verifiers (turns, tokens, time) ends the episode, the episode is
+scored as unanswered.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EpisodeData(vf.TaskData):  # type: ignore[misc, unused-ignore]
 
 
 class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):  # type: ignore[misc, unused-ignore]
-    """A task whose episode `EpisodeEnv` plays and scores."""
+    """A task whose episode is run and scored by `EpisodeEnv`."""
 
     @property
     def key(self) -> str:
@@ -73,8 +73,9 @@ class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):  # type: ignor
 class Episodes:
     """The playable tasks of an environment, each with its prompt.
 
-    A taskset derives from this class and from `vf.Taskset[EpisodeTask, Config]`. `Config` is an
-    `EpisodeConfig` with the defaults of a package, from which verifiers reads the options.
+    A taskset derives from this class and from `vf.Taskset[EpisodeTask, Config]`. `Config` is a
+    subclass of `EpisodeConfig` with the defaults of a package; verifiers reads the options from
+    this class.
     """
 
     config: EpisodeConfig
@@ -102,7 +103,7 @@ class Episodes:
 
 
 class EpisodeEnvConfig(vf.EnvConfig):  # type: ignore[misc, unused-ignore]
-    """Settings of an agent on this machine that only writes messages."""
+    """Settings of an agent that runs on this machine and only writes messages."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 

@@ -1,9 +1,9 @@
 """A harness that queries the model from this process, with one request per turn.
 
-The chat loops of verifiers are programs that `uv` starts for each turn with packages from an index,
-so every rollout fails if no index can be reached. An episode only needs the model's next message. A
-harness may run its loop in this process, as here, if every request goes through the endpoint at
-which verifiers records the trace.
+The chat loops of verifiers are programs that `uv` starts for each turn with packages from a package
+index, so every rollout fails if the index cannot be reached. An episode only needs the model's next
+message. A harness may run its loop in this process, as here, if every request goes through the
+endpoint at which verifiers records the trace.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ NO_CONNECTION: Final = 97
 
 
 class DirectHarnessConfig(vf.HarnessConfig):  # type: ignore[misc, unused-ignore]
-    """Options of the harness, which has none."""
+    """The configuration of the harness, which has no options."""
 
 
 class DirectHarness(vf.Harness[DirectHarnessConfig]):  # type: ignore[misc, unused-ignore]
-    """A harness that requests the next message. The trace holds the conversation."""
+    """A harness that requests the next message. The conversation is stored in the trace."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True
@@ -40,7 +40,7 @@ class DirectHarness(vf.Harness[DirectHarnessConfig]):  # type: ignore[misc, unus
         mcp_urls: dict[str, str],
         data: Any,
     ) -> Any:
-        """Request one message. verifiers records failures of the model itself."""
+        """Request one message. The library verifiers records failures of the model."""
         system, prompt = self.resolve_prompt(data)
         messages = [{"role": "system", "content": system}] if system is not None else []
         if isinstance(prompt, str):

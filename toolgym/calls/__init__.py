@@ -2,7 +2,7 @@
 
 `parsing` contains the public functions. `find` finds raw calls in text, using the table of call
 formats in `formats`. `mend` reads JSON and repairs it, and `bind` matches calls to tools. `repairs`
-lists the mistakes that are repaired, and `errors` lists those that are not.
+lists the mistakes that are repaired, and `errors` lists the mistakes that are not.
 """
 
 from toolgym.calls.bind import Parsing, ToolCall

@@ -1,9 +1,11 @@
-"""Binds raw calls to tools. The result is a `ToolCall` with valid arguments or with an error.
+"""Matches raw calls to tools and validates their arguments.
 
-The schema in the prompt is strict, but binding is lenient and records every difference as a repair.
-`bind` resolves, in this order, the tool's name, the shape of the arguments (an object that is not
-nested in another object or encoded as a string), their keys, and their values. A call with two
-possible interpretations results in an error.
+The result is a `ToolCall` with valid arguments or with an error.
+
+The schema in the prompt is strict, but binding is lenient and records every deviation from the
+schema as a repair. `bind` first resolves the tool's name, then the shape of the arguments, their
+keys, and finally their values. An object that is nested in another object or encoded as a string is
+unpacked. A call with two possible interpretations results in an error.
 
 Strict parsing repairs nothing. A call that strict parsing accepts has the same result in lenient
 parsing, with one exception: lenient parsing removes a code fence around code, whereas strict
@@ -63,14 +65,15 @@ class RawCall:
 
     Attributes:
         name: The tool's name, or None if the call has no name.
-        arguments: Usually a dict. A list is bound by position.
+        arguments: Usually a dict; the values of a list are bound by position.
         format: The name of the format in `toolgym.calls.formats`, or `parsed` for calls given as
-            data. If several formats share a mark, the name of the first one that can read the call.
+            data. If several formats open a call with the same string, this is the first one that
+            can read the call.
         repairs: The repairs that were needed to read the call.
-        error: The error if the call cannot be read. In this case, name and arguments may be
-            incomplete.
+        error: The error if the call cannot be read. A call with an error may have an incomplete
+            name or incomplete arguments.
         textual: Whether the format writes values as plain text, without their types.
-        positional: Values without names, before the named ones (Python calls).
+        positional: Values of the positional arguments of a Python call.
         whole: Whether the end of the call is unambiguous, with no bracket missing or added.
         unfinished: Whether the text ends before the arguments are closed, so that some may be
             missing.
@@ -87,7 +90,7 @@ class RawCall:
     unfinished: bool = False
 
     def with_repairs(self, *repairs: Repair) -> RawCall:
-        """Return the same call with further repairs."""
+        """Return a copy of the call with additional repair codes."""
         return replace(self, repairs=(*self.repairs, *repairs)) if repairs else self
 
 
@@ -98,7 +101,7 @@ class ToolCall:
     Attributes:
         name: The tool's name, or the name that the model wrote if there is an error.
         arguments: Values by argument name, in the types that the tool declares; omitted arguments
-            are absent. If there is an error, the part of the arguments that could be read.
+            are absent. If there is an error, only the arguments that could be read are present.
         repairs: Codes of the repairs that were needed, in the order of `REPAIRS`, without
             repetition.
         error: The reason why the call must not be executed, or None.
@@ -116,8 +119,9 @@ class ToolCall:
         return hash((self.name, tuple(self.arguments), self.repairs))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the name and arguments as plain data. Dates become strings, and enums become their
-        values.
+        """Return the name and arguments as plain data.
+
+        Dates become strings, and enum members become their values.
         """
         plain = {"name": self.name, "arguments": self.arguments}
         # `to_jsonable_python` alone rejects lone surrogates.
@@ -134,7 +138,7 @@ def bind(
         raw: The raw call.
         specs: The tools by name.
         parsing: `lenient` or `strict`.
-        first: Values of the first arguments, passed by position in Python. They do not count as a
+        first: Values of positional arguments that Python code passed, which do not count as a
             repair.
     """
     strict = parsing == "strict"
@@ -187,8 +191,8 @@ def plain(value: Any) -> tuple[Any, bool]:
     exceptions. Lone surrogates are replaced because neither UTF-8 nor SQLite can store them.
 
     Raises:
-        ValueError: The value cannot be copied. The message is a clause for `malformed_call`.
-            Methods of objects in the value may raise other exceptions.
+        ValueError: The value cannot be copied. The error message is a clause that `malformed_call`
+            can use. Methods of objects in the value may raise other exceptions.
     """
     left, replaced = MAX_VALUES, False
 

@@ -2,8 +2,8 @@
 
 `CALL_ERRORS` lists their codes for the documentation, and the functions create the errors. The
 example in an error is a complete call, created from the schema of the tool. The environment
-replaces this example with one that works in the current episode. Tools raise the errors that occur
-while they run, such as an unknown table or invalid SQL.
+replaces this example with one that works in the current episode. Errors that occur while a tool
+runs, such as an unknown table or invalid SQL, are raised by the tool itself.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def bad_action(kind: str, specs: Specs) -> ToolError:
 
 
 def truncated_call(specs: Specs) -> ToolError:
-    """Return the error for text that ends inside a call. Such a call must not be executed."""
+    """Return the error for text that ends inside a call, which must not be executed."""
     message = "The call was cut off before its end and was not executed."
     hint = "Write it again, shorter: less thinking and only the arguments that are needed."
     return ToolError("truncated_call", message, hint, example_of(specs))
@@ -81,8 +81,10 @@ def unreadable(cut: bool, reason: str, specs: Specs) -> ToolError:
 
 
 def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
-    """Return the error for a name that matches no tool or several tools; `near` contains the
-    candidates."""
+    """Return the error for a name that matches no tool or several tools.
+
+    `near` contains the candidates.
+    """
     hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     hint = f"{hint} The tools are {', '.join(specs)}.".strip()
     message = f"There is no tool {_quoted(name)}."
@@ -147,9 +149,7 @@ def _how_to_call(specs: Specs) -> str:
 
 
 def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:
-    """Return an example call of the first tool in `near`, or else of the first non-terminal
-    tool.
-    """
+    """Return an example call of the first tool in `near`, or of the first non-terminal tool."""
     names = [*near, *sorted(specs, key=lambda name: specs[name].terminal)]
     return example_call(specs[names[0]]) if names else {}
 

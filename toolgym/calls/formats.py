@@ -1,9 +1,9 @@
-"""The table of call formats: for each model family, the syntax of calls, thinking and ends of
-turns.
+"""The table of call formats: the syntax of calls, thinking and ends of turns by model family.
 
 `toolgym.calls.find` reads calls according to this table, which the documentation, the tests and
-`toolgym.sanitize` also use. To support a new family, add an entry and a fixture. Each entry names
-its sources, which are chat templates of the family or parsers of inference engines.
+`toolgym.sanitize` also use. To support a new model family, add an entry to the table and a test
+fixture. Each entry names its sources, which are chat templates of the family or parsers of
+inference engines.
 
 This module imports only the standard library, because `toolgym.sanitize` imports it.
 """
@@ -25,22 +25,23 @@ class Format:
     """A call format of one or more model families.
 
     Attributes:
-        name: Name of the format, as `formats_in` returns it.
-        models: The model families that use it, separated by commas.
-        source: Files of public repositories that document it.
+        name: Name of the format, as returned by `formats_in`.
+        models: The model families that use the format, separated by commas.
+        source: Files of public repositories that document the format.
         arguments: Notation of the arguments: `JSON`, `Python`, `tags` or `braces`.
         marks: Strings that open a call or a list of calls.
-        closes: Strings that close a call (the first one) or a list of calls.
+        closes: Strings that close a call or a list of calls; the first string closes a single call.
         frame: Other control strings around calls or inside them.
-        certain: Whether a mark without a call after it is an error. False for marks that also have
-            other uses.
-        head: Pattern of the text between a mark and the arguments; group 1 is the tool's name.
+        certain: Whether a string in `marks` without a call after it is an error; False if the
+            string also has other uses.
+        head: Pattern of the text between the opening string and the arguments; group 1 is the
+            tool's name.
         lead: Pattern that begins a line with a call, in formats without marks.
         keys: Keys of the name and the arguments in a JSON object.
         keyed: Whether the JSON object has the tool's name as its only key.
         parameter: The string that opens a parameter, in formats with tags.
         key: Pattern of the text between `parameter` and the value; group 1 is the parameter's name.
-            If empty, `head` is used.
+            If `key` is empty, `head` is used instead.
         close: The string that closes the value of a parameter.
         quotes: Strings around a value, in formats with tags or braces.
         thinking: Strings that open and close thinking.

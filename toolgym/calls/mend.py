@@ -6,13 +6,13 @@ brackets at the end, Python notation (single quotes, True, a comma after the las
 without quotes. Any other invalid JSON results in an error that quotes the invalid text. Values are
 never guessed.
 
-Text that was cut off is not repaired. If it ends inside a string, a number or a list, or before a
-value, the object is `truncated`, because a partial answer must not be executed. Brackets are added
-only after a complete value.
+Text that was cut off is not repaired. If the text ends inside a string, a number or a list, or
+before a value, the object is `truncated`, because a partial answer must not be executed. Brackets
+are added only after a complete value.
 
 In invalid JSON, a tag that closes a call may also be part of a string. In this case, the object is
-read beyond the tag if the longer text can be repaired, and is an error otherwise. An object is
-never cut at the tag.
+read past the tag if the longer text can be repaired; otherwise the call is an error. An object is
+never cut off at such a tag.
 
 Repair is slow, so at most `MAX_MENDED` characters of one message are repaired.
 """
@@ -33,14 +33,13 @@ MAX_NESTING = 60
 
 @dataclass(slots=True)
 class Outline:
-    """The bracket structure of some text: the end of its first value, or the brackets that remain
-    open.
+    """The bracket structure of a text: the end of its first value, or its unclosed brackets.
 
     Attributes:
         end: Position after the value; None if brackets remain open.
         closers: The missing closing brackets.
-        complete: If brackets remain open: whether the text ends after a complete value of an
-            object.
+        complete: Whether the text ends after a complete value of an object, if brackets remain
+            open.
         depth: Maximum depth of nesting.
         open_at: Start of the string in which the text ends; -1 if it does not end in a string.
     """
@@ -157,8 +156,9 @@ class NotALiteral(ValueError):
 
 
 def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object with these pairs. If a key is repeated, its values must be equal, or one
-    must be None.
+    """Return an object with the given key-value pairs.
+
+    If a key is repeated, its values must be equal, or one must be None.
 
     Raises:
         ConflictingKeys: A key has two different values.
@@ -196,15 +196,16 @@ def decode_json(text: str) -> Any:
 
 
 class JsonReader:
-    """Reads the JSON objects in one message, which share a budget of characters to repair."""
+    """Reads the JSON objects in one message, with a common limit on repaired characters."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._left = MAX_MENDED
 
     def read(self, start: int, limit: int) -> JsonRead:
-        """Read the object at `start`. `limit` is the position of its closing tag, or of the end of
-        the text.
+        """Read the object that begins at `start`.
+
+        `limit` is the position of the closing tag of the call, or of the end of the text.
         """
         try:
             value, end = _STRICT.raw_decode(self.text, start)

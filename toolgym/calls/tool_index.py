@@ -1,5 +1,4 @@
-"""`match_name` finds the tool that a name refers to; `Plan` prepares a tool's arguments for
-binding."""
+"""Lookup of the tool that a name refers to, and preparation of a tool's arguments for binding."""
 
 from __future__ import annotations
 
@@ -21,8 +20,10 @@ MAX_NAME = 100
 
 @dataclass(frozen=True)
 class Match:
-    """The tool that a name refers to. If none or several match, the tool is None and the candidates
-    are given."""
+    """The tool that a name refers to.
+
+    If no tool or several tools match, `name` is None and `near` contains the candidates.
+    """
 
     name: str | None
     near: tuple[str, ...] = ()
@@ -31,12 +32,16 @@ class Match:
 def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
     """Find the tool that a name written by a model refers to.
 
-    The following rules apply in order. Two candidates do not count as a match.
+    The following rules apply in order. A rule that finds several candidates does not produce a
+    match.
 
     1. The exact name.
+
     2. The name or an alias, regardless of case and separators.
-    3. The name with a namespace, prefix or suffix of whole words (`functions.describe`,
+
+    3. The name with a namespace, prefix or suffix of entire words (`functions.describe`,
        `sql_describe`, `describe_table`).
+
     4. The nearest name by edit distance, if it is close enough and clearly closer than the second
        nearest.
 
@@ -76,8 +81,10 @@ def _match(written: str, specs: tuple[ToolSpec, ...]) -> Match:
 
 
 def fold(name: str) -> str:
-    """Return a name in lower case without separators: `finalAnswer`, `final-answer` ->
-    `finalanswer`."""
+    """Return a name in lower case without separators.
+
+    For example, `finalAnswer` and `final-answer` become `finalanswer`.
+    """
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
@@ -90,9 +97,9 @@ class Plan:
         required: The names of the arguments without a default.
         nullable: The names of the arguments whose type accepts null.
         texts: The names of the arguments whose type is `str`, optionally with null.
-        code: The language of each argument that holds code, by name.
-        folded: Argument names by their spelling in lower case without separators, except ambiguous
-            ones.
+        code: The language of each argument that contains code, by argument name.
+        folded: Argument names by their spelling in lower case without separators; ambiguous
+            spellings are omitted.
         validator: The pydantic validator of all arguments.
     """
 
@@ -124,7 +131,7 @@ class Plan:
         return True
 
     def has_exactly(self, written: dict[str, Any]) -> bool:
-        """Return whether the keys and nulls of an object fit the arguments."""
+        """Return whether an object has all required keys, no unknown keys and no invalid nulls."""
         names, nullable = self.names, self.nullable
         for key, value in written.items():
             if key not in names or (value is None and key not in nullable):

@@ -28,7 +28,7 @@ _TOO_LONG: Final = f"the reply is longer than {LONGEST_BODY // 1_000_000} MB"
 
 
 class Unreadable(openai.OpenAIError):
-    """Raised for a body that cannot be read. The message states the reason."""
+    """Raised for a response body that cannot be read. The error message states the reason."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
@@ -37,8 +37,8 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
     Args:
         connections: Maximum number of connections, all of which are kept open.
         seconds: Time limit of one attempt, in seconds.
-        tls: Whether connections are encrypted. If not, no certificates are loaded, since loading
-            them takes longer than most requests to a local server.
+        tls: Whether connections are encrypted. Without encryption, no certificates are loaded,
+            since loading them takes longer than most requests to a local server.
     """
 
     def __init__(self, connections: int, seconds: float, tls: bool) -> None:

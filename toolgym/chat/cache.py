@@ -25,8 +25,9 @@ _TABLE: Final = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply
 
 
 class ReplyCache:
-    """Cache of replies by key. Each access opens the file, so threads and forked processes share no
-    connection.
+    """Cache of replies by key.
+
+    Each access opens the file, so threads and forked processes share no connection.
 
     Args:
         file: The SQLite file. The file and its folder are created if they do not exist.

@@ -2,12 +2,12 @@
 
 The library provides connections, retries with exponential backoff, and support for `Retry-After`.
 The client adds limits on the number of requests in flight and on the time and length of a reply
-(`bounded_http`). It also adds a deadline, a cache, and totals of tokens and cost.
+(`bounded_http`). The client also adds a deadline, a cache, and totals of tokens and cost.
 
 Requests run on the client's own event loop, in a daemon thread, so any number of threads can wait
 for replies at the same time. The exceptions of the library contain the request with its headers.
-Therefore they are never attached to a fault as its cause or context, and the key is removed from
-all text that the server returns.
+Therefore these exceptions are never attached to a fault as its cause or context, and the key is
+removed from all text that the server returns.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ChatClient:
     """A client for a chat model on a server.
 
     Attributes:
-        settings: The settings. The API key is read from an environment variable with the first
+        settings: The settings. The API key is read from an environment variable at the first
             request.
         totals: The totals of requests, tokens and cost so far.
 
@@ -82,8 +82,9 @@ class ChatClient:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Reset the client in a forked child, since the event loop, thread and connections belong
-        to the parent.
+        """Reset the client in a forked child process.
+
+        The event loop, the thread and the connections belong to the parent.
         """
         if self._close is not None:
             self._close.detach()
@@ -111,7 +112,7 @@ class ChatClient:
         return reply
 
     def complete_all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
-        """Send requests concurrently and wait for a reply or a fault for each, in order.
+        """Send requests concurrently; return a reply or a fault for each, in the same order.
 
         Raises:
             ConfigurationError: The key cannot be sent.

@@ -1,7 +1,7 @@
 """`ChatFault`: a request to a chat model without a reply, and the table of its codes.
 
-A `ChatFault` is an `EnvironmentFault`, since the agent made no mistake. Its message names the
-server and the next step, and contains no request, headers or key.
+A `ChatFault` is an `EnvironmentFault`, since the agent made no mistake. The error message names the
+server and tells the user what to do, and contains no request, headers or key.
 """
 
 from __future__ import annotations

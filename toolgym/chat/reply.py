@@ -1,8 +1,8 @@
 """`Chat` and `Reply`: a request to a chat model and its reply, as plain data.
 
-`read_reply` and `read_error` read the JSON of a server. JSON that violates the protocol raises
-`NotAReply`. Missing or impossible token counts are estimated from the text. Lone surrogates in
-strings are replaced.
+`read_reply` and `read_error` read the JSON response of a server. JSON that violates the protocol
+raises `NotAReply`. Missing or impossible token counts are estimated from the text. Lone surrogates
+in strings are replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Chat:
     """A request: messages, tools and seed.
 
     Attributes:
-        messages: The messages in the form of the API.
+        messages: The messages in the format of the API.
         tools: The tools in the OpenAI function format.
         seed: Seed for the server, which is also part of the cache key.
         max_tokens: Maximum number of tokens of the reply; None means the maximum in the settings.
@@ -69,7 +69,7 @@ class Reply:
 
     Attributes:
         text: The text; empty if the reply has tool calls only.
-        tool_calls: The calls in the form of the API, with arguments as JSON text.
+        tool_calls: The calls in the format of the API, with arguments as JSON text.
         finish: The server's finish reason, such as `stop`, or `length` if the reply was cut off.
         tokens_in: Number of prompt tokens.
         tokens_out: Number of generated tokens.
@@ -92,8 +92,7 @@ class Reply:
 
 
 class NotAReply(ValueError):
-    """Raised for a response that is not a valid reply of the protocol. The message states the
-    reason."""
+    """Raised for a response that violates the protocol. The error message states the reason."""
 
 
 def read_reply(text: str, body: Mapping[str, Any]) -> Reply:

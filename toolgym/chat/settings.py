@@ -36,20 +36,22 @@ class ChatSettings(BaseModel):
     Attributes:
         model: Name of the model on the server.
         base_url: URL of the server, which usually ends in `/v1`. None means the value of the
-            environment variable `OPENAI_BASE_URL`, or else OpenAI's own server.
+            environment variable `OPENAI_BASE_URL`, or OpenAI's own server if the variable is not
+            set.
         api_key_env: Name of the environment variable with the API key. Local servers need no key.
         temperature: Sampling temperature; None uses the server's default.
         max_tokens: Maximum number of tokens of a reply.
-        extra: Additional fields of the request, such as `{"top_p": 0.9}`. None removes a field, as
-            in `{"max_tokens": None, "max_completion_tokens": 2000}`.
+        extra: Additional fields of the request, such as `{"top_p": 0.9}`. The value None removes a
+            field, as in `{"max_tokens": None, "max_completion_tokens": 2000}`.
         concurrency: Maximum number of requests in flight.
         retries: Maximum number of retries after a temporary failure.
         timeout: Time limit of one attempt, in seconds.
         deadline: Time limit of a request with all its attempts, in seconds, excluding the time
             spent waiting for other requests.
         prices: Dollars per million prompt tokens and per million generated tokens, by model.
-        cache: Whether replies are cached. True uses the cache folder, and a path uses that file.
-            Enable the cache only for servers whose model names always refer to the same model.
+        cache: Whether replies are cached. True stores the replies in the cache folder; a path
+            specifies the cache file. Enable the cache only for servers whose model names always
+            refer to the same model.
 
     Raises:
         ConfigurationError: A setting is out of range.
@@ -125,7 +127,7 @@ class ChatSettings(BaseModel):
         return key
 
     def dollars(self, tokens_in: int, tokens_out: int) -> float | None:
-        """Return the cost of these tokens in dollars, or None if the price of the model is unknown.
+        """Return the cost of the given token counts in dollars, or None if the price is unknown.
 
         >>> ChatSettings(model="m", prices={"m": (0.5, 2.0)}).dollars(1_000_000, 500_000)
         1.5

@@ -1,8 +1,8 @@
 """The plots of a report as Vega-Lite specifications, JSON objects that contain their data.
 
-Vega draws legends, tooltips and zoom. Untrusted text appears only in data and in lists of values,
-never in an expression or a field name, so Vega does not interpret it. Colors are variables of the
-style sheet, which has a light and a dark scheme.
+Vega provides legends, tooltips and zooming. Untrusted text appears only in data and in lists of
+values, never in an expression or a field name, so Vega does not interpret it. Colors are variables
+of the style sheet, which has a light and a dark scheme.
 """
 
 from __future__ import annotations

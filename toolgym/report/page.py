@@ -1,9 +1,9 @@
 """`write_report` writes the report as one HTML file without external resources.
 
 Text from models, databases and data sets is untrusted. The template escapes it, plots contain it as
-data, and a content security policy allows only the two scripts of the page, by their hashes. Vega
-interprets expressions on this page, and does not use `eval`. The same run always gives the same
-bytes.
+data, and a content security policy allows only the two scripts of the page, by their hashes. On
+this page, Vega uses its expression interpreter instead of `eval`. Reports of the same run are
+identical, byte for byte.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def write_report(
 
     Args:
         runs: Training runs or evaluations, in the order in which they are shown.
-        out: A file, or a folder for `report.html`. Default: the folder of the run, or, for several
-            runs, the parent folder of the first.
+        out: A file, or a folder for `report.html`. The default is the folder of the run or, for
+            several runs, the parent folder of the first run.
         episodes: Maximum number of tasks whose episodes are shown.
 
     Raises:
@@ -75,7 +75,7 @@ def _page(shown: Sequence[Run], episodes: int) -> str:
     plots: list[dict[str, Any]] = []
 
     def plot(chart: Chart) -> str:
-        """Store the specification of a plot for the script of the page."""
+        """Collect the specification of a plot, which the script of the page draws."""
         plots.append(chart.spec)
         return ""
 

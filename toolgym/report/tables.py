@@ -29,7 +29,7 @@ class Row:
 
 
 def results(runs: Sequence[RunView]) -> list[Row]:
-    """Return accuracy, answered, valid turns and mean score of all evaluations."""
+    """Return accuracy, share of answers, share of valid turns and mean score of all evaluations."""
     rows = []
     for run in runs:
         for on in run.evaluations:
@@ -96,7 +96,7 @@ def _mean(values: Sequence[float]) -> tuple[str, str]:
 
 
 def settings(runs: Sequence[RunView]) -> list[Row]:
-    """Return all settings by dotted keys, with their value in each run, in the order of files."""
+    """Return all settings by dotted keys, with the values in each run."""
     flat = [dict(_flat(run.config, "")) for run in runs]
     keys = list(dict.fromkeys(key for record in flat for key in record))
     return [Row(key, [(record.get(key, NOTHING), "") for record in flat]) for key in keys]

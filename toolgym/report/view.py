@@ -32,7 +32,8 @@ class Measured:
 
     Attributes:
         name: The name, such as `unseen databases`.
-        how: Whether its tasks were held out from training, and the decoding of the model.
+        how: Notes on how the evaluation was done: whether its tasks were held out from training,
+            and how the model's outputs were decoded.
         figures: The results, by the keys `before` and `after`, or `evaluated`.
     """
 
@@ -54,7 +55,7 @@ class RunView:
             for tasks that are not shown.
         preflight: The content of `preflight.json`; empty if the file does not exist.
         notes: Sentences about lines that could not be read.
-        state: A sentence on a run that is not complete; "" for a complete run.
+        state: A sentence on the progress of an incomplete run; "" for a complete run.
         is_refused: Whether the preflight check rejected the model.
     """
 
@@ -70,7 +71,7 @@ class RunView:
 
     @property
     def is_evaluation(self) -> bool:
-        """Whether this is an evaluation of `toolgym eval`, not a training run."""
+        """Whether this is an evaluation by `toolgym eval` rather than a training run."""
         return is_evaluation(self.config)
 
     @property
@@ -81,7 +82,7 @@ class RunView:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Names and values of the environment, the model and so on, without unknown ones."""
+        """Names and values that describe the run, such as its environment and its model."""
         values = {**self.config, **{k: v for k, v in self.summary.items() if v is not None}}
         values["model"] = values.get("model_title") or values.get("model")
         seconds = self.summary.get("seconds")
