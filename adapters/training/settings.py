@@ -77,8 +77,8 @@ class GrpoSettings(BaseModel):
     workers: int = Field(8, ge=1)
     """Threads that run the tools of rollouts in parallel."""
     at_once: int | None = Field(None, ge=1)
-    """Maximum number of rollouts that the reference trainer generates at once. null: 64; on CUDA as
-    many as fit into 40 % of the free memory, up to 256."""
+    """Maximum number of rollouts that the reference trainer generates at once. null: 64 on a CPU;
+    on CUDA, as many as fit into 40 % of the free memory, up to 256."""
 
     advantages: Literal[
         "group_normalized",

@@ -141,8 +141,8 @@ def execute(
 
     Raises:
         EnvironmentFault: If the backend or the sandbox failed, or an infrastructure error occurred.
-        ConfigurationError: If `workflow` is None, if its programs have no sandbox, or if the
-            function `run` of an operator raised an exception or returned invalid outputs.
+        ConfigurationError: If `workflow` is None, if no sandbox is available for programs, or if
+            the function `run` of an operator raised an exception or returned invalid outputs.
     """
     return Interpreter(
         task, backend, seed=seed, budget=budget, sandbox=sandbox, operators=operators

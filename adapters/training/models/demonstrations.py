@@ -61,7 +61,7 @@ class RecoveringExpert(ExpertPolicy):
     """The environment's expert, except that some calls first fail and are then corrected.
 
     Args:
-        seed: Seed of the mistakes, which is combined with the seed of the situation.
+        seed: Random seed for the mistakes. It is combined with the seed of each situation.
         recoveries: Probability that a call first fails, from 0 to 1. Calls that end the episode are
             exempt.
     """
@@ -121,7 +121,8 @@ class NoisyDemonstrator(RecoveringExpert):
     If an environment has a novice (`ToolEnv.novice`), the novice plays the episodes instead.
 
     Args:
-        seed: Seed of the habits and the mistakes, which is combined with the seed of the situation.
+        seed: Random seed for the habits and the mistakes. It is combined with the seed of each
+            situation.
         habits: Probability of each habit.
         recoveries: Probability that a call first fails, as for `RecoveringExpert`.
     """
