@@ -176,7 +176,7 @@ class TrainSettings(GrpoSettings):
     split: str | None = "train"
     """Split to train on."""
     eval_split: str | None = "dev"
-    """Split of the evaluations. Tasks that are also used for training are left out."""
+    """Split for the evaluations. Tasks that are also used for training are left out."""
     eval_env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the environment in evaluations only, such as {"match": "spider"}. They override
     those of `env_kwargs`."""
@@ -188,8 +188,8 @@ class TrainSettings(GrpoSettings):
     """Chat model to train: a folder, a hub id, a name in `toolgym models list`, or `tiny`, a new
     model with half a million parameters."""
     chat_template: str | None = None
-    """Chat template to use instead of the model's, for example if that does not support tools:
-    `hermes`, which works with any model, or a Jinja file."""
+    """Chat template that replaces the model's own template: `hermes`, which works with any model,
+    or a Jinja file. Needed if the model has no template, or one without tools."""
     trainer: Literal["trl", "reference"] = "trl"
     """Trainer of GRPO."""
     lora: bool = False
@@ -210,8 +210,8 @@ class TrainSettings(GrpoSettings):
     demonstrator: Literal["sloppy", "expert"] = "expert"
     """Policy of the demonstrations: `expert`, or `sloppy`, which also makes mistakes."""
     recoveries: float = Field(0.0, ge=0, le=1)
-    """Fraction of demonstrated calls that follow a failed call and its error. Failed calls are
-    excluded from the loss."""
+    """Fraction of demonstrated calls that are preceded by a failed call and its error message.
+    Failed calls are excluded from the loss."""
     sft_steps: int = Field(32, ge=0)
     """Supervised steps on demonstrations before GRPO; 0 skips them."""
     sft_batch: int = Field(4, ge=1)
@@ -231,8 +231,8 @@ class TrainSettings(GrpoSettings):
     """Initial strength of the tiny model's attention heads that copy tokens from the context."""
 
     preflight: bool = True
-    """After the supervised steps, check whether the model can learn by GRPO, and stop if it cannot
-    (default)."""
+    """After the supervised steps, check whether the model can learn with GRPO, and stop if it
+    cannot (default)."""
     eval_tasks: int = Field(192, ge=1)
     """Number of tasks in the evaluations before and after GRPO. The evaluation on unseen databases
     uses a quarter of this number."""

@@ -91,7 +91,8 @@ _shares: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
 def can_share(model: PreTrainedModel) -> bool:
     """Return whether common prefixes are computed only once for a model.
 
-    The result is True for large models on a CPU whose logits do not change when a prefix is shared.
+    The result is True if the model is large, runs on a CPU, and computes the same logits when a
+    prefix is shared.
     """
     if model.device.type != "cpu":
         return False
