@@ -29,33 +29,33 @@ class Info(TypedDict):
     """
 
     task_id: str
-    """The current task."""
+    """Id of the current task."""
     call: ToolCall | None
     """The last call of the action; None if the action contains no call."""
     calls: tuple[ToolCall, ...]
-    """Every call that was found in the action, in order."""
+    """All calls in the action, in order."""
     repairs: tuple[str, ...]
-    """The codes of all repairs that were made to the action."""
+    """Codes of all repairs made to the action."""
     error: ToolError | None
     """The first error in the action."""
     reward_parts: dict[str, float]
-    """The components of the running score, which is their sum."""
+    """The components of the current score. They add up to `score`."""
     score: float
-    """The score so far, which is 0 after `reset`, and nan only after a fault."""
+    """The current score: 0 after `reset`, and NaN only after a fault."""
     correct: bool
     """Whether the correct answer was given."""
     scored: bool
     """Whether the episode has a score; False only after a fault."""
     steps_left: int
-    """Number of calls left."""
+    """Number of calls that the agent has left."""
     mistake: NotRequired[str]
-    """The agent's mistake about whether the question has an answer: "refused_answerable",
-    "answered_unanswerable", or "" for neither. Present only in environments where a question may
-    have no answer.
+    """`refused_answerable` if the agent claimed that an answerable question has no answer,
+    `answered_unanswerable` if it answered an unanswerable question, and otherwise an empty string.
+    Present only in environments with unanswerable questions.
     """
     unjudged: NotRequired[bool]
     """Whether the answer is correct but could not be checked on other data. Present only in
-    environments that check answers on several databases (`sqlgym/TextToSQL-v0`).
+    environments that check answers on several databases, such as `sqlgym/TextToSQL-v0`.
     """
 
 

@@ -34,7 +34,7 @@ class TaskReport:
         faults: Task id, split and message of each task whose check failed with an infrastructure
             error.
         duplicates: Ids of tasks that ask the same question about the same item.
-        rows: The counts of the playable tasks. There is a row for each item in each split, for each
+        rows: Counts of the playable tasks. There is a row for each item in each split, for each
             split (if there are several), and for all tasks. The keys of a row are `split`, the
             item, `tasks`, and, for each other property, the number of tasks with each value.
     """

@@ -48,7 +48,7 @@ class RewardConfig(BaseModel):
     cost_cap: float = Field(0.2, gt=0)
     """Upper bound on the sum of all costs."""
     margin: float = Field(0.3, gt=0)
-    """Minimum difference in score between a correct episode and an incorrect one."""
+    """Minimum score difference between a correct and an incorrect episode."""
     bins: int = Field(10, ge=1)
     """Number of bins to which progress is rounded."""
     step: float = Field(0.01, ge=0)
@@ -58,11 +58,11 @@ class RewardConfig(BaseModel):
     failed_call: float = Field(0.02, ge=0)
     """Additional cost of a call whose observation is an error."""
     repaired_call: float = Field(0.005, ge=0)
-    """Cost of a call that was repaired, regardless of the number of repairs."""
+    """Cost of a repaired call, regardless of the number of repairs."""
     after_end: float = Field(0.02, ge=0)
     """Cost of a call after the end of the episode."""
     unanswered: float = Field(0.05, gt=0)
-    """Cost of an episode without an answer. It makes answering never worse than stopping."""
+    """Cost of an episode without an answer. Therefore answering is never worse than stopping."""
 
     @model_validator(mode="after")
     def _check_inequalities(self) -> Self:

@@ -112,7 +112,7 @@ def _plain(cell: Cell) -> Any:
 
 @dataclass(frozen=True)
 class Statistics:
-    """The statistics of a set of rollouts: tables made by their task family."""
+    """Statistics of a set of rollouts, as tables that a task family defines."""
 
     tables: tuple[Table, ...]
 

@@ -291,9 +291,10 @@ def nothing_playable(name: str, refused: Sequence[Mapping[str, str]]) -> str:
     Args:
         refused: `task_id`, `code` and `reason` of each task.
 
-    >>> print(nothing_playable("q.jsonl", [{"task_id": "q-1", "code": "odd", "reason": "It is."}]))
-    no task of q.jsonl is playable: 1 odd.
-      q-1: It is.
+    >>> refusal = {"task_id": "q-1", "code": "empty_gold", "reason": "The gold query has no rows."}
+    >>> print(nothing_playable("q.jsonl", [refusal]))
+    no task of q.jsonl is playable: 1 empty_gold.
+      q-1: The gold query has no rows.
     """
     counted = Counter(each["code"] for each in refused)
     counts = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"

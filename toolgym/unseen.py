@@ -58,8 +58,8 @@ def load_split(
         name: Name of the split, such as `dev` or `dev-databases`.
         family: The family of the tasks, which defines the kinds.
         load: Function that loads a plain split.
-        is_own: Whether the data set has a split with the full name, such as `dev-databases`. If so,
-            the tasks are selected from that split instead of from `dev`.
+        is_own: Whether the data set itself has a split with this full name, such as
+            `dev-databases`. If so, the tasks are selected from that split instead of from `dev`.
 
     Raises:
         ConfigurationError: The split does not exist, or none of its tasks is unseen with respect to

@@ -26,8 +26,8 @@ from toolgym.rewards import PARTS, RewardConfig
 HEAD = """\
 # Reference
 
-This page lists the tools, keys, codes and limits of the environments. `python tools/make_docs.py`
-generates it; do not edit it.
+This page lists the tools, keys, codes and limits of the environments. To change it, edit the code
+and run `python tools/make_docs.py`.
 """
 
 OPERATOR_TOOLS = frozenset(operator.tool for operator in OPERATORS.values())
@@ -66,7 +66,7 @@ def environments() -> str:
             else:
                 rows.append((call, _first_sentence(spec.description)))
         if operators:
-            what = "Runs the [operator](workflow-language.md#operators) with this name."
+            what = "Runs the [operator](workflow-language.md#operators) of the same name."
             rows.insert(0, (", ".join(operators), what))
         parts.append(f"### {env_id}\n\n{purpose}\n\n{table(('tool', 'description'), rows)}\n")
     return "\n".join(parts)

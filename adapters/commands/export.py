@@ -84,8 +84,8 @@ Recoveries = Annotated[
     typer.Option(
         min=0.0,
         max=1.0,
-        help="Fraction of calls that follow a failed call and its error. Failed calls have a loss"
-        " weight of 0.",
+        help="Fraction of calls that are preceded by a failed call and its error message. Failed"
+        " calls have a loss weight of 0.",
     ),
 ]
 ArgumentsName = Annotated[

@@ -58,8 +58,8 @@ def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
     """Check whether a model can learn a task before training it.
 
     The check covers the tools and the chat template, generates rollouts on training tasks, and runs
-    one update with a learning rate of 0. For a checkpoint, settings that are not given come from
-    its run. The exit status is 1 if the verdict advises against training.
+    one update with a learning rate of 0. For a checkpoint, settings that are not given default to
+    those of its run. The exit status is 1 if the verdict advises against training.
 
     Example:
         toolgym preflight sqlgym/Explore-v0

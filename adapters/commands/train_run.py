@@ -162,7 +162,7 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
 
 
 def follow(run: Run, settings: TrainSettings) -> None:
-    """Train together with the first process, without writing files.
+    """Train as an additional process, without writing files.
 
     This process polls the run folder until the evaluations of the first process are finished, since
     a barrier times out after some minutes.

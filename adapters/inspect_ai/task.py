@@ -61,7 +61,7 @@ def env(
         env_kwargs: Other arguments of the environment.
 
     Raises:
-        PrerequisiteError: If the environment cannot be made, or has no playable task. `inspect
+        PrerequisiteError: If the environment cannot be created, or has no playable task. `inspect
             eval` prints the error message without a traceback.
     """
     given = {"split": split, "dataset": dataset}

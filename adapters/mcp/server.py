@@ -51,7 +51,7 @@ class Session:
 
     Args:
         env: The environment after `reset`; no other code may use this environment.
-        env_id: Id of the environment, for the record.
+        env_id: Id of the environment, which is stored in the record.
     """
 
     def __init__(self, env: ToolEnv[Any], env_id: str) -> None:

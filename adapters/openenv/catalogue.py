@@ -22,7 +22,7 @@ WHOLE: Final = "train"
 
 
 class Mistake(HTTPException, ToolgymError):
-    """Raised for an invalid request; OpenEnv sends the error message to the client."""
+    """Raised if a client sends an invalid request; OpenEnv returns the message to the client."""
 
     def __init__(self, text: str) -> None:
         super().__init__(404, text)

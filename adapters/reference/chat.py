@@ -1,10 +1,11 @@
 """The chat format: prompts and tool results as tokens that are appended and never rendered again.
 
-A rollout is a growing list of tokens. The prompt is rendered once, and turns are the sampled
-tokens. The tokens between two turns are the end of a message, the tool results, and the opening of
-the next message. They are rendered separately, as the tail of a short placeholder chat. Earlier
-turns are never rendered again, because decoding and re-encoding text often yields different tokens,
-and the model has to be trained on exactly the tokens that it sampled.
+A rollout is a growing list of tokens. The prompt is rendered once, and the turns of the model
+consist of the sampled tokens. The tokens between two turns are the end of a message, the tool
+results, and the opening of the next message. These tokens are rendered separately, at the end of a
+short placeholder chat. Earlier turns are never rendered again, because decoding and re-encoding
+text often yields different tokens, and the model has to be trained on exactly the tokens that it
+sampled.
 
 There are three kinds of turn endings:
 
@@ -15,10 +16,11 @@ There are three kinds of turn endings:
 If a template shows tool results only after a message with `tool_calls`, the placeholder turn
 contains a call.
 
-The chat format requires a template whose tail does not depend on earlier messages, and which never
-changes earlier parts of a chat. `ChatFormat.check` compares the tokens with those of a longer chat
-with tools and rejects templates that do not meet these requirements. Thoughts are excluded from the
-comparison: some templates drop the thoughts of earlier turns, while a rollout keeps them.
+The chat format requires that the end of a rendered chat does not depend on earlier messages, and
+that earlier parts never change when the chat grows. `ChatFormat.check` compares the tokens with
+those of a longer chat with tools and rejects templates that do not meet these requirements.
+Thoughts are excluded from the comparison: some templates drop the thoughts of earlier turns, while
+a rollout keeps them.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ class _PlaceholderTurn:
         return self.stops > 0
 
     def tail(self, chat: list[int], stop: frozenset[int]) -> list[int]:
-        """Return the tokens after the turn in a longer chat."""
+        """Return the tokens that follow the turn in a longer chat."""
         positions = [position for position, token in enumerate(chat) if token in stop]
         if 0 < self.stops <= len(positions):
             return chat[positions[self.stops - 1] + 1 :]
@@ -85,7 +87,8 @@ class ChatFormat:
     """The chat template of one tokenizer, for the chats of one environment.
 
     Args:
-        model: The model. Its generation config and the tokenizer declare which tokens end a turn.
+        model: The model. The model's generation config and the tokenizer declare which tokens end a
+            turn.
         tokenizer: A tokenizer with a chat template.
         env: Any instance of the environment, whose tools are shown in the prompts.
         options: Arguments for the chat template, such as `{"enable_thinking": False}`.
@@ -127,12 +130,12 @@ class ChatFormat:
 
     @property
     def end_of_turn(self) -> list[int]:
-        """The token that ends a turn, in a list that is empty if messages have no end token."""
+        """The end-of-turn token, in a list that is empty if messages have no end token."""
         stops = [token for token in self._text_turn.ids if token in self.stop]
         return stops[-1:] if self._text_turn.has_end else []
 
     def prompts(self, envs: Sequence[ToolEnv[Any]]) -> list[list[int]]:
-        """Return the tokens before the first turn of each environment's current episode."""
+        """Return the tokens before the first turn in the current episode of each environment."""
         return self._encoded([prompt_messages(env) for env in envs], tools=self._tools)
 
     def following(self, replies: Sequence[Sequence[Message]]) -> list[list[int]]:
@@ -143,9 +146,9 @@ class ChatFormat:
                 message.
 
         Returns:
-            For each rollout, the tokens from the one after the end of the turn up to the next turn.
-            If the turn ended with the opening of the next message, the token of that opening comes
-            first.
+            For each rollout, the tokens between the end of the turn and the start of the next turn.
+            If generation stopped at the opening of the next message, the token of this opening
+            comes first.
         """
         turns = [self._turn_before(reply) for reply in replies]
         chats = self._encoded(
@@ -157,8 +160,9 @@ class ChatFormat:
         """Return the text of a turn as the environment reads it.
 
         Args:
-            turn: Tokens of the turn. The text excludes the token that ended it.
-            before: Tokens before the turn. A thinking tag at their end belongs to the turn.
+            turn: Tokens of the turn. The text excludes the token that ended the turn.
+            before: Tokens before the turn. A thinking tag at the end of these tokens belongs to the
+                turn.
         """
         without_stop = turn[:-1] if turn and turn[-1] in self.stop else turn
         return opened_thought(self._text(before[-16:])) + self._text(without_stop)
@@ -170,8 +174,8 @@ class ChatFormat:
             env: The environment, after `reset`.
 
         Raises:
-            ConfigurationError: If the template drops a result, renders earlier messages differently
-                when a chat grows, or renders the end of a chat differently when it is longer.
+            ConfigurationError: If the template drops a result, or renders earlier messages or the
+                end of a chat differently when the chat grows.
         """
         name = next(iter(env.tools))
         call = f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>'

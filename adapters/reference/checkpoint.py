@@ -1,8 +1,11 @@
 """Checkpoints: folders that are written atomically, from which a run resumes exactly.
 
-    checkpoint-N/            model or adapter in the format of `save_pretrained`, tokenizer, and
-      optimizer.safetensors  moments of AdamW and float32 master weights
-      trainer_state.json     step, position in the task order, guards; written last
+The folder `checkpoint-N` contains the model or adapter in the format of `save_pretrained`, the
+tokenizer, and two more files:
+
+- `optimizer.safetensors`: the moments of AdamW and the float32 master weights.
+- `trainer_state.json`, which is written last: the step, the position in the task order and the
+  state of the guards.
 
 A checkpoint is written under a temporary name and renamed when it is complete. If the process is
 killed, the previous checkpoint remains intact. No random state is saved, since the seeds of
@@ -33,7 +36,7 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: Folder of the checkpoints. It is created if it does not exist.
+        folder: Folder of the checkpoints. The folder is created if it does not exist.
         keep: Number of latest checkpoints to keep.
         on_save: Function that is called with the folder of each checkpoint before the checkpoint is
             complete, so that it can add files.
@@ -90,7 +93,7 @@ class Checkpoints:
         """Load the weights of a checkpoint into the model.
 
         Returns:
-            The tensors of the optimizer and all other state.
+            The tensors of the optimizer, and all other state.
 
         Raises:
             ConfigurationError: If the checkpoint is corrupt or belongs to a different model.

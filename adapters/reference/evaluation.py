@@ -20,11 +20,11 @@ from toolgym.tries import seed_of_try, tries_of
 
 
 class Evaluator:
-    """Evaluates the model of a run on tasks.
+    """A player that runs evaluation tasks with the model of a run.
 
     An episode ends unanswered after 4,096 tokens, or after four times `max_completion_length` if
-    that is larger. On a CPU, a pretrained model plays as many episodes in parallel as in a training
-    step.
+    that is larger. On a CPU, a pretrained model plays the same number of episodes in parallel as in
+    a training step.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Evaluator:
     def play(
         self, evaluation: Evaluation, task_ids: Sequence[str], when: str
     ) -> records.Evaluation:
-        """Run the tasks of an evaluation, each as many times as the evaluation specifies.
+        """Play each task of an evaluation the number of times that the evaluation specifies.
 
         Args:
             when: `before`, `after` or a step, which is shown in the progress display.

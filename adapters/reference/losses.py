@@ -5,7 +5,7 @@ Each loss is a function that returns a surrogate loss and a weight for every tok
     loss = sum of weight * (surrogate + beta * kl)  -  entropy_bonus * mean entropy
 
 All tensors have the shape [M], where M is the number of sampled tokens in a forward pass. The
-tokens are ordered by rollout and do not include prompts and tool results. A step may consist of
+tokens are ordered by rollout and do not include prompts or tool results. A step may consist of
 several passes on several processes. Weights are normalized over the entire step (`Totals`), so
 losses, gradients and metrics of the passes add up to those of the step.
 """
@@ -31,12 +31,13 @@ KL_LIMIT: Final = 10.0
 
 
 class Totals(NamedTuple):
-    """The size of a step, over all its passes and processes.
+    """The size of a step, summed over all passes and processes.
 
     Attributes:
         rollouts: Number of rollouts with at least one token in the loss.
         tokens: Number of tokens in the loss.
-        max_length: Maximum number of tokens of a completion, by which `dr_grpo` divides.
+        max_length: Maximum number of tokens of a completion, used as a divisor in the `dr_grpo`
+            loss.
     """
 
     rollouts: float
@@ -45,7 +46,7 @@ class Totals(NamedTuple):
 
 
 class Surrogate(NamedTuple):
-    """A loss without its penalties.
+    """A policy loss without KL penalty and entropy bonus.
 
     Attributes:
         loss: [M] float, with gradient.
@@ -59,7 +60,7 @@ class Surrogate(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """Tokens of a forward pass that are in the loss.
+    """The tokens of a forward pass that are in the loss.
 
     Attributes:
         log_probs: [M] float, log-probabilities under the policy, with gradient.
@@ -110,8 +111,8 @@ def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     """Compute the GSPO loss, which clips one ratio for each rollout.
 
     This ratio is the geometric mean of the ratios of the rollout's tokens, and the loss is averaged
-    over rollouts. Zheng et al. 2025, arXiv:2507.18071. In bfloat16, rounding alone moves this ratio
-    beyond its bounds, so compute in float32 or set wider bounds.
+    over rollouts. Zheng et al. 2025, arXiv:2507.18071. In bfloat16, rounding alone can move this
+    ratio beyond its bounds, so compute in float32 or set wider bounds.
     """
     lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
     ratio = importance_ratio(over_rollout(batch.log_probs - batch.old_log_probs, batch) / lengths)
@@ -147,7 +148,7 @@ LOSSES: Final[Mapping[str, _Named]] = {
 
 
 def importance_ratio(log_ratio: Tensor) -> Tensor:
-    """Return the probability under the policy divided by that at sampling, from the log-ratio."""
+    """Return the ratio of the policy's probability to that at sampling, from its logarithm."""
     return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 
@@ -166,19 +167,20 @@ def per_rollout(batch: Pass, totals: Totals) -> Tensor:
 
 
 def over_rollout(values: Tensor, batch: Pass) -> Tensor:
-    """Return for each token the sum of the values [M] over its rollout, [M]."""
+    """Return, for each token, the sum of `values` over the rollout of the token."""
     return torch.zeros_like(values).index_add(0, batch.rollout, values)[batch.rollout]
 
 
 def kl_penalty(log_probs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
-    """Return the k3 estimate of the KL divergence from the reference for each token, in nats, [M].
+    """Return the k3 estimate of each token's KL divergence from the reference, in nats, as [M].
 
-        ratio (exp(-d) + d - 1),    d = log pi - log pi_ref clamped to plus and minus `KL_LIMIT`
+        ratio * (exp(-d) + d - 1) with d = log pi - log pi_ref, clamped to +-`KL_LIMIT`
 
     Schulman 2020, "Approximating KL divergence". The gradient of the estimate alone ignores that
-    the tokens were sampled from the policy. With the factor `ratio`, the expected gradient is that
-    of the KL divergence, and the gradient of a token is `ratio d grad log pi`. The gradient is
-    computed explicitly, so that a token beyond the limit has the gradient of a token at the limit.
+    the tokens were sampled from the policy. With the factor `ratio`, the expected gradient
+    equals that of the KL divergence, and the gradient of a token is `ratio * d * grad log pi`. The
+    gradient is computed explicitly, so that a token beyond the limit has the gradient of a token at
+    the limit.
 
     Args:
         log_probs: [M], log-probabilities under the policy, with gradient.

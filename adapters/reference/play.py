@@ -2,9 +2,8 @@
 
 A rollout is a list of tokens that is never rendered or encoded again:
 
-    prompt            | tokens
-    system, question  | turn, result, turn, result, ..., turn
-                      | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
+    tokens: The prompt (system message and question), turn, result, turn, result, ..., turn.
+    mask: 1 for the tokens of turns, which the policy sampled, and 0 for the tokens of results.
 
 The generation engine (`toolgym.generation`) samples the turns, and the environment receives their
 text. `adapters.reference.chat` converts the results of the environment to tokens, which are
@@ -41,15 +40,16 @@ class Rollout:
 
     Attributes:
         task_id: Id of a task of the environment.
-        group: Group number. Rollouts with the same number are compared with each other.
+        group: Group number. Rollouts with the same group number are compared with each other.
         stream: Seed for sampling tokens, combined with the task.
-        seed: Seed of the environment's random draws. It is the same for all members of a group, so
-            that they differ only in the behavior of the model.
+        seed: Seed of the environment's random draws. All members of a group have the same seed, so
+            they differ only in the behavior of the model.
         env: The environment that played the rollout.
-        tokens: Prompt, tokens, mask and log-probabilities at sampling.
+        tokens: The tokens of prompt and completion, with the mask and the log-probabilities at
+            sampling.
         unfinished: Whether the rollout ran out of tokens before the episode was over.
         cut: Whether the rollout ran out of tokens in the middle of a turn.
-        fault: Message of a fault of the environment; empty if there was none.
+        fault: Error message if the environment failed, otherwise empty.
         episode: The transcript; None if no episode began.
         reward: Score of the episode; nan if a fault made the episode unscored.
         turn_rewards: Change in the score during each turn. The changes add up to the reward.
@@ -80,15 +80,15 @@ class Rollout:
 
 
 class Player:
-    """Plays episodes of an environment with a model.
+    """A player that runs episodes of an environment with a model.
 
     Args:
         model: The model.
         tokenizer: Tokenizer of the model, with a chat template.
         env_id: Id of a registered environment.
         env_kwargs: Arguments of the environment.
-        slots: Maximum number of rollouts in the KV cache at the same time. None means 64, and 256
-            on CUDA.
+        slots: Maximum number of rollouts in the KV cache at the same time. None means 256 on CUDA
+            and 64 on other devices.
         workers: Number of threads that run the tools of different rollouts. The number is always 64
             if the tools wait for a server.
         engine: The engine of another player of the same model, so that both players share the
@@ -131,15 +131,15 @@ class Player:
         return self._envs[0]
 
     def check(self, task_id: str, *, with_model: bool = True) -> None:
-        """Check with the prompt of a task that the model and the chat template can be used.
+        """Check, with the prompt of one task, that the model and the chat template can be used.
 
         Args:
             task_id: Id of the task.
             with_model: Whether to check the model as well.
 
         Raises:
-            ConfigurationError: If either of them cannot be used. The message contains the reason
-                and advice.
+            ConfigurationError: If the model or the chat template cannot be used. The message
+                contains the reason and advice.
         """
         self.env.reset(options={"task_id": task_id})
         if with_model:
@@ -165,9 +165,8 @@ class Player:
             max_tokens: Maximum number of tokens of a rollout after its prompt, including tool
                 results.
             temperature: Sampling temperature; 0 means greedy decoding.
-            turn_tokens: Maximum number of tokens of a turn. A longer turn is cut off at this
-                length, and the environment receives the truncated turn. None means that only
-                `max_tokens` applies.
+            turn_tokens: Maximum number of tokens of a turn. A longer turn is cut off at this length
+                and passed to the environment. None means that only `max_tokens` applies.
         """
         while len(self._envs) < len(rollouts):
             self._envs.append(self._make())
@@ -250,7 +249,7 @@ def is_in_loss(rollout: Rollout, learn_from_unfinished: bool) -> bool:
 def outcomes(group: Sequence[Rollout], learn_from_unfinished: bool) -> list[Outcome | None]:
     """Return the outcomes of a group.
 
-    All are None if no member is in the loss, so that the group is replaced.
+    All outcomes are None if no member is in the loss, so the group is replaced.
     """
     if not any(is_in_loss(rollout, learn_from_unfinished) for rollout in group):
         return [None for _ in group]

@@ -1,12 +1,13 @@
 """Preflight: check before training whether a model can learn in an environment.
 
-    before playing   tools, chat template, transcripts of the expert, context length, data type
-    playing          several rollouts of some training tasks, played as in training
-    updating         one step with a learning rate of 0, to measure its time and memory
-    findings         problems in the metrics of the rollouts, and the verdict
+Before playing, the preflight checks the tools, the chat template, the transcripts of the expert,
+the context length and the data type. It then plays several rollouts of some training tasks in the
+same way as in training. It measures the time and memory of an update by making one with a learning
+rate of 0. Finally, the preflight looks for problems in the metrics of the rollouts and gives a
+verdict.
 
 A finding describes a problem and its solution. A no-go means that training would be pointless; a
-warning means that training would work, but worse than necessary. The limits are lenient: they
+warning means that training would work, but less well than it could. The limits are lenient: they
 reject models that cannot learn, not models that learn slowly. docs/guards.md lists the limits in
 one table.
 
@@ -78,7 +79,8 @@ class Finding:
     Attributes:
         check: Name of the check: `template`, `tool_turn`, `round_trip`, `room`, `dtype`, `memory`,
             or the metric that exceeds its limits.
-        level: `no-go` if training would be pointless, `warn` if it would be worse than necessary.
+        level: `no-go` if training would be pointless, `warn` if training would work less well than
+            it could.
         reason: What was observed.
         advice: What to change.
     """
@@ -95,8 +97,8 @@ class Report:
 
     Attributes:
         findings: Findings in the order of the checks.
-        figures: Measurements by name. Metrics of rollouts are named as in `metrics.jsonl`. Empty if
-            no rollouts were generated because of a finding.
+        figures: Measurements by name. Metrics of rollouts are named as in `metrics.jsonl`. The
+            mapping is empty if no rollouts were played because of a finding.
     """
 
     findings: tuple[Finding, ...]
@@ -145,7 +147,7 @@ def before_training(
     """Check a model before its reinforcement learning, and write the report into the run folder.
 
     Returns:
-        The report, or None if an earlier check of this run returned go.
+        The report, or None if an earlier preflight of this run had the verdict `go`.
 
     Raises:
         NoGo: If training would be pointless.
@@ -299,7 +301,7 @@ def expert_findings(
     tokenizer: PreTrainedTokenizerBase,
     room: int,
 ) -> Iterator[Finding]:
-    """Check that the expert's transcripts are tokenized without loss and fit into the context.
+    """Check that the expert's transcripts survive tokenization and fit into the context.
 
     Nothing is checked if the environment has no expert.
 

@@ -2,9 +2,9 @@
 
 `torchrun` or `accelerate launch` starts the processes. Every process holds the complete model. The
 processes exchange metrics, gradients (which are summed) and rewards (since advantages are estimated
-over all rollouts). Tasks are assigned to the processes in turn, and the random numbers of a rollout
-depend only on its name, so the rollouts are the same with any number of processes. With a single
-process, the methods have no effect.
+over all rollouts). Tasks are distributed round-robin and random number generators are seeded by
+name, so the same rollouts are played with any number of processes. With a single process, the
+methods have no effect.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ class Processes:
         return self.gather([function()] if self.is_main else [])[0]
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return the sum of the numbers for each name, over the processes that have a number with
-        this name."""
+        """Add up the values with the same name over all processes; some may lack a name."""
         summed: Any = Counter()
         for each in self.gather([numbers]):
             summed.update(each)
@@ -83,14 +82,14 @@ class Processes:
         """Sum the gradients of all processes in place.
 
         Args:
-            gradients: Function that returns the gradients of this process. It is not called if
-                there is only one process.
+            gradients: Function that returns the gradients of this process. The function is not
+                called if there is only one process.
         """
         for gradient in gradients() if self.size > 1 else ():
             torch.distributed.all_reduce(gradient)
 
     def place(self, model: M) -> M:
-        """Move a model to the device of this process, since models often load onto the same GPU."""
+        """Move a model to this process's device, since models often load onto the same GPU."""
         if self.size > 1:
             model.to(self._device)
         return model

@@ -1,18 +1,16 @@
-"""GRPO on a tool environment: the whole training loop in one file.
+"""GRPO on a tool environment: the entire training loop in one file.
 
-    ReferenceTrainer.train                  runs the steps below in a loop, with evaluations,
-                                            roll-backs and checkpoints
-                    .sample                 plays group_size rollouts of each task, and replaces
-                                            dead groups (dynamic sampling)
-                    .advantages             compares each reward with those of its group
-                    .reference_log_probs    evaluates the reference model for the KL penalty
-                    .gradient               computes the gradient over the sampled tokens
-                    ._update                passes the metrics to the guards, and makes the update
-                                            with AdamW unless the guards skip it
+`ReferenceTrainer.train` runs these methods in a loop, with evaluations, roll-backs and checkpoints:
+
+    sample: Play `group_size` rollouts of each task, and replace dead groups (dynamic sampling).
+    advantages: Compare the reward of each rollout with the other rewards of its group.
+    reference_log_probs: Compute log-probabilities of the reference model for the KL penalty.
+    gradient: Compute the gradient over the sampled tokens.
+    _update: Pass the metrics to the guards, and make the update unless the guards skip it.
 
 A rollout (`adapters.reference.play`) is a list of tokens with a mask: 1 for tokens that the policy
-sampled, 0 for tokens of tool results. The loss and the advantage estimator are chosen by name
-(`adapters.reference.losses`, `adapters.training.algorithms.advantages`). Data parallelism,
+sampled, 0 for tokens of tool results. The loss and the advantage estimator are chosen by name (see
+`adapters.reference.losses` and `adapters.training.algorithms.advantages`). Data parallelism,
 checkpoints, LoRA, float32 master weights and forward passes are implemented in the modules imported
 below.
 
@@ -104,15 +102,16 @@ class ReferenceTrainer:
         folder: Folder for checkpoints. Training resumes from the last checkpoint.
         config: Training settings.
         env_kwargs: Arguments of the environment.
-        lora: A `LoraConfig` of peft, to train an adapter instead of all weights. The adapter stays
-            in the model and is available as `adapter`. `adapter.merge()` adds it to the weights.
+        lora: A PEFT `LoraConfig`; if it is given, an adapter is trained instead of all weights. The
+            adapter stays in the model and is available as `adapter`. `adapter.merge()` adds the
+            adapter to the weights.
         on_step: Function that is called in process 0 after each step with its number, its metrics
-            (`toolgym.runs.metrics`) and the episodes that process 0 played for it. The list of
-            episodes is empty for further updates from the same batch.
+            (`toolgym.runs.metrics`) and the episodes that process 0 played for the step. The list
+            of episodes is empty for further updates from the same batch.
         evaluate: Function that is called in process 0 before each batch and at the end, with the
-            number of steps made and the adapter. It returns the metrics of an evaluation, which the
-            guards check at the next step, an empty mapping if no evaluation is due, or None to end
-            training.
+            number of completed steps and the adapter. It returns the metrics of an evaluation, an
+            empty mapping if no evaluation is due, or None to end training. The guards check the
+            metrics at the next step.
         on_save: Function that is called with the folder of a checkpoint before the checkpoint is
             complete, so that it can add files.
 
@@ -304,8 +303,8 @@ class ReferenceTrainer:
     def advantages(self, rollouts: Sequence[Rollout]) -> list[Sample]:
         """Estimate advantages over all processes, and return the samples of this process.
 
-        A rollout that ran out of tokens counts in the mean of its group, even if it is not in the
-        loss.
+        A rollout that ran out of tokens is included in the mean of its group, even if it is not in
+        the loss.
         """
         processes = self._processes
         own = [(each.reward, each.group, each.turn_rewards) for each in rollouts]
@@ -338,7 +337,7 @@ class ReferenceTrainer:
 
     @torch.no_grad()
     def reference_log_probs(self, samples: Sequence[Sample]) -> list[Tensor] | None:
-        """Return the log-probabilities of each sample's tokens under the reference, [m] each.
+        """Return, for each sample, the log-probabilities [m] of its tokens under the reference.
 
         The reference is the model before training: a copy of it, or the model without its adapter.
         The result is None if there is no KL penalty.
@@ -405,9 +404,9 @@ class ReferenceTrainer:
             yield indices, [texts[index] for index in indices]
 
     def learning_rate(self) -> float:
-        """Return the scheduled learning rate of the current step, with transformers' formulas.
+        """Return the scheduled learning rate of the current step, computed as in transformers.
 
-        Skipped updates count as steps, so the decay reaches 0 at the last step.
+        Skipped updates count as steps, so linear and cosine decay reach 0 at the last step.
         """
         config, made, warmup = self._config, self.step - 1, self._config.lr_warmup_steps
         if made < warmup:

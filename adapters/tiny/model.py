@@ -1,18 +1,19 @@
 """The tiny model: a Qwen3 transformer of about half a million parameters, built from scratch.
 
-The architecture is that of published models, so training, saving, loading and serving work in the
-same way. Reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and
-`AutoTokenizer` load its checkpoint folders by path.
+The model has the architecture of published models, so training, saving, loading and serving work in
+the same way. Reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and
+`AutoTokenizer` load the model's checkpoint folders by path.
 
 A model needs at least two layers to copy a value from an observation into the answer. A third layer
-improves results only slightly, considering its cost.
+improves results only slightly and costs more time.
 
 The random initialization has two additions:
 
 - ` lamp` in a question and `lamp` inside the quotes of a query are two different tokens, whose
-  embeddings start with similar values. - Attention heads can start by copying the tokens that they
-  attend to (`copying`). Without this initialization, some seeds do not learn to copy rare words in
-  a short supervised training run.
+  embeddings start with similar values.
+- Attention heads can start by copying the tokens that they attend to (`copying`). Without this
+  initialization, with some seeds a short supervised training run does not teach the model to copy
+  rare words.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Three choices make transcripts short and copying easy:
 - The fixed parts of a JSON call (`", "arguments": {"` and the like) are single tokens. An argument
   padded with `null` costs two tokens.
 
-Training takes about a second. The result is a tokenizer of transformers with its chat format, which
+Training takes about a second. The result is a transformers tokenizer with a chat template, which
 `AutoTokenizer.from_pretrained` loads. The tokenizer can encode any text.
 """
 
@@ -105,7 +105,7 @@ _NONSENSE = "x"
 
 
 def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) -> list[Message]:
-    """Return a transcript whose calls have the arguments of all tools, with null for missing ones.
+    """Return a transcript whose calls have all tools' arguments, with null for missing ones.
 
     Args:
         transcript: Chat messages, which are not changed.
@@ -126,8 +126,8 @@ def mistakes(env: ToolEnv[Any], task_ids: Sequence[str]) -> list[list[Message]]:
     """Return transcripts with mistakes: no call, an unknown tool, missing or wrong arguments.
 
     Args:
-        env: The environment. Its current episode is ended.
-        task_ids: Ids of the tasks. One transcript is made for each.
+        env: The environment. Any current episode of the environment is ended.
+        task_ids: Ids of the tasks. One transcript is made for each task.
     """
     actions: list[Any] = [{"name": _NONSENSE, "arguments": {}}, _NONSENSE]
     for name, spec in env.tools.items():
@@ -177,7 +177,8 @@ def train_tokenizer(
         vocabulary: Maximum size of the vocabulary, including bytes and control tokens.
 
     Returns:
-        A tokenizer with the chat format. It pads on the left. The same transcripts always produce
+        A tokenizer with the chat format. The tokenizer pads on the left. The same transcripts
+        always produce
         the same tokenizer.
     """
     core = Tokenizer(models.BPE())

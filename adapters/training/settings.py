@@ -1,13 +1,13 @@
 """The settings of a training run, for the command line, YAML files, Python and run folders.
 
-`GrpoSettings` has the settings of reinforcement learning, which both trainers use. `TrainSettings`
-adds the model, the environment, supervised training and evaluations. `toolgym train` makes its
-options from the fields: the docstring of a field is the help text of its option. `config.json` of a
-run folder holds all settings.
+`GrpoSettings` contains the settings of reinforcement learning, which both trainers use.
+`TrainSettings` adds the model, the environment, supervised training and evaluations. `toolgym
+train` derives its options from the fields: the docstring of a field is the help text of its option.
+`config.json` of a run folder holds all settings.
 
 The field defaults are for pretrained chat models. `resolve` fills in other defaults for the tiny
-model, for adapters and for the number of steps. The defaults of the tiny model were found by
-experiment, for runs of minutes on two CPU cores.
+model, for adapters and for the number of steps. The defaults of the tiny model were determined by
+experiment, for runs that take minutes on two CPU cores.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Separation = Literal["evaluation without training", "training without evaluation
 class GrpoSettings(BaseModel):
     """The settings of reinforcement learning with GRPO.
 
-    There is no `top_p` or `top_k`: tokens are sampled from the whole distribution, so that the
-    recorded log-probabilities are those of the policy.
+    There is no `top_p` or `top_k`: tokens are sampled from the full distribution, so the recorded
+    log-probabilities are those of the policy.
 
     Raises:
-        ValidationError: A setting is unknown or out of range, or two settings contradict each
+        ValidationError: If a setting is unknown or out of range, or two settings contradict each
             other.
     """
 
@@ -77,8 +77,8 @@ class GrpoSettings(BaseModel):
     workers: int = Field(8, ge=1)
     """Threads that run the tools of rollouts in parallel."""
     at_once: int | None = Field(None, ge=1)
-    """Maximum number of rollouts that the reference trainer generates at once. null: 64; on CUDA as
-    many as fit into 40 % of the free memory, up to 256."""
+    """Maximum number of rollouts that the reference trainer generates at once. null: 64 on a CPU;
+    on CUDA, as many as fit into 40 % of the free memory, up to 256."""
 
     advantages: Literal[
         "group_normalized",
@@ -176,7 +176,7 @@ class TrainSettings(GrpoSettings):
     split: str | None = "train"
     """Split to train on."""
     eval_split: str | None = "dev"
-    """Split of the evaluations. Tasks that are also used for training are left out."""
+    """Split for the evaluations. Tasks that are also used for training are left out."""
     eval_env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the environment in evaluations only, such as {"match": "spider"}. They override
     those of `env_kwargs`."""
@@ -188,8 +188,8 @@ class TrainSettings(GrpoSettings):
     """Chat model to train: a folder, a hub id, a name in `toolgym models list`, or `tiny`, a new
     model with half a million parameters."""
     chat_template: str | None = None
-    """Chat template to use instead of the model's, for example if that does not support tools:
-    `hermes`, which works with any model, or a Jinja file."""
+    """Chat template that replaces the model's own template: `hermes`, which works with any model,
+    or a Jinja file. Needed if the model has no template, or one without tools."""
     trainer: Literal["trl", "reference"] = "trl"
     """Trainer of GRPO."""
     lora: bool = False
@@ -210,8 +210,8 @@ class TrainSettings(GrpoSettings):
     demonstrator: Literal["sloppy", "expert"] = "expert"
     """Policy of the demonstrations: `expert`, or `sloppy`, which also makes mistakes."""
     recoveries: float = Field(0.0, ge=0, le=1)
-    """Fraction of demonstrated calls that follow a failed call and its error. Failed calls are
-    excluded from the loss."""
+    """Fraction of demonstrated calls that are preceded by a failed call and its error message.
+    Failed calls are excluded from the loss."""
     sft_steps: int = Field(32, ge=0)
     """Supervised steps on demonstrations before GRPO; 0 skips them."""
     sft_batch: int = Field(4, ge=1)
@@ -231,8 +231,8 @@ class TrainSettings(GrpoSettings):
     """Initial strength of the tiny model's attention heads that copy tokens from the context."""
 
     preflight: bool = True
-    """After the supervised steps, check whether the model can learn by GRPO, and stop if it cannot
-    (default)."""
+    """After the supervised steps, check whether the model can learn with GRPO, and stop if it
+    cannot (default)."""
     eval_tasks: int = Field(192, ge=1)
     """Number of tasks in the evaluations before and after GRPO. The evaluation on unseen databases
     uses a quarter of this number."""
@@ -311,7 +311,7 @@ class TrainSettings(GrpoSettings):
 
     @property
     def needs_float32(self) -> str:
-        """Reason why this run cannot use bfloat16, with advice; empty if it can."""
+        """The reason why training cannot use bfloat16, with advice; empty if it can."""
         if self.trainer == "trl" and not self.lora:
             return (
                 "with --trainer trl and without --lora, weights in bfloat16 lose small updates; add"
@@ -323,8 +323,10 @@ class TrainSettings(GrpoSettings):
 
     @property
     def has_adapter_from_start(self) -> bool:
-        """Whether the supervised steps train an adapter, which is merged afterwards. The tiny model
-        is not pretrained, so its supervised steps train all weights.
+        """Whether the supervised steps also train an adapter, which is merged afterwards.
+
+        With the tiny model, the supervised steps train all weights, since the model is not
+        pretrained.
         """
         return self.lora and self.sft_lora and not self.is_tiny
 
@@ -435,7 +437,8 @@ def resolve(env_id: str, **given: Any) -> TrainSettings:
             None, and structured values are JSON.
 
     Raises:
-        ConfigurationError: A setting is unknown or out of range. The message names its option.
+        ConfigurationError: If a setting is unknown or out of range. The message names the option
+            concerned.
     """
     for name, kind in {"steps": int, "lora": bool}.items():
         with suppress(KeyError, ValidationError):  # refused below
@@ -447,14 +450,14 @@ def resolve(env_id: str, **given: Any) -> TrainSettings:
 
 
 def defaults_for(env_id: str, given: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the sets of defaults that override those of the fields, by decreasing priority.
+    """Return the sets of defaults that override the field defaults, highest priority first.
 
     Args:
         env_id: Environment id.
-        given: The settings that are given; the sets depend on them.
+        given: Settings that are given explicitly, on which the sets depend.
 
     Returns:
-        The name and the defaults of each set.
+        The name and the values of each set.
     """
     sets: list[tuple[str, dict[str, Any]]] = []
     is_tiny, env_kwargs = given.get("model", TINY) == TINY, given.get("env_kwargs")
@@ -486,7 +489,7 @@ def read_settings(saved: Any) -> TrainSettings:
     """Read the settings of a run from the `settings` of its `config.json`.
 
     Raises:
-        ConfigurationError: The settings are missing, or belong to another version.
+        ConfigurationError: If the settings are missing or belong to another version.
     """
     if not isinstance(saved, dict):
         raise ConfigurationError(
@@ -496,11 +499,11 @@ def read_settings(saved: Any) -> TrainSettings:
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """Return settings made from plain values.
+    """Build the settings from plain values.
 
     Raises:
-        ConfigurationError: A setting is unknown or out of range, or two settings contradict each
-            other. The message names their options, and settings with a similar name.
+        ConfigurationError: If a setting is unknown or out of range, or two settings contradict each
+            other. The message contains the options concerned and settings with similar names.
     """
     try:
         return kind.model_validate(dict(values))

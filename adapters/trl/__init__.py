@@ -14,8 +14,8 @@
     )
     trainer.train()
 
-The package uses only documented interfaces of TRL. `environment_factory` and `training_dataset` are
-for TRL's own tool loop and for `AsyncGRPOTrainer`.
+The package uses only documented interfaces of TRL. `environment_factory` and `training_dataset`
+support TRL's own tool loop and `AsyncGRPOTrainer`.
 
 torch, transformers, trl and datasets are imported on first use.
 """

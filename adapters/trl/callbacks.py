@@ -1,10 +1,12 @@
 """Callbacks for TRL's trainers: guards for every update, and a stop when environments fail.
 
-    on_pre_optimizer_step   measure the gradient, pass it to the guards, clip it or skip the update
-    on_step_end             roll back or stop if the guards decide so, otherwise take a snapshot
-    on_log                  keep the metrics that TRL logs, for the guards at the next step
+    on_pre_optimizer_step: Measure the gradient, pass it to the guards, and clip it or skip the
+        update.
+    on_step_end: Roll back or stop if the guards decide so; otherwise take a snapshot.
+    on_log: Keep the metrics that TRL logs, for the guards at the next step.
 
-The state of the guards is in the checkpoints of transformers' `Trainer`, in `trainer_state.json`.
+The state of the guards is saved in `trainer_state.json` in the checkpoints of transformers'
+`Trainer`.
 """
 
 from __future__ import annotations
@@ -55,14 +57,15 @@ class GuardCallback(TrainerCallback):
     """Callback that applies the guards to every update of a `GRPOTrainer`.
 
     Before each update, the guards check the metrics of the rollouts and the gradient of the step.
-    Metrics that TRL logs after an update, such as its KL divergence, reach the guards at the next
-    step, so the guards require `logging_steps=1`. In each step the callback sets `max_grad_norm` of
-    the trainer's config to 0 and clips the gradient itself, to measure the norm before clipping.
+    Metrics that TRL logs after an update, such as the KL divergence, reach the guards at the next
+    step, so the guards require `logging_steps=1`. In each step, the callback sets `max_grad_norm`
+    of the trainer's config to 0 and clips the gradient itself, to measure the norm before clipping.
 
-    An update is skipped by setting gradients to None, since momentum changes weights even if the
-    gradient is 0. A roll-back restores weights and optimizer from a snapshot in
-    `output_dir/snapshots`. The remaining updates from older rollouts are skipped. In both cases the
-    learning-rate schedule continues, since it counts steps.
+    An update is skipped by setting gradients to None, since momentum would change the weights even
+    with gradients of 0. A roll-back restores weights and optimizer from a snapshot in
+    `output_dir/snapshots`. Remaining updates from rollouts that were sampled before the roll-back
+    are skipped. The learning-rate schedule continues after skipped updates and roll-backs, since it
+    counts steps.
 
     Guards that do more than warn require the complete weights in each process. With FSDP or
     DeepSpeed, pass `guards={"only_warn": True}`.
@@ -71,14 +74,14 @@ class GuardCallback(TrainerCallback):
         rollouts: The trainer's `rollout_func`.
         guards: A `GuardConfig`, or a mapping of its fields.
         snapshot_steps: Steps between snapshots. The latest two snapshots and the one before the
-            first step are kept. Each is as large as a checkpoint.
+            first step are kept. Each snapshot is as large as a checkpoint.
         on_step: Function that is called in process 0 after each step with its number, its metrics
-            (`toolgym.runs.metrics`) and the episodes that process 0 played for it.
+            (`toolgym.runs.metrics`) and the episodes that process 0 played for the step.
 
     Attributes:
         held_out: `held_out_accuracy` and `held_out_episodes` of an evaluation after the last step,
-            which the guards check at the next step. The user sets this attribute to the same values
-            in all processes.
+            which the guards check at the next step. Set this attribute to the same values in all
+            processes.
 
     Raises:
         ConfigurationError: If a setting of the guards is invalid.
@@ -187,7 +190,7 @@ class GuardCallback(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Carry out the rest of the decision and save the state for the next checkpoint."""
+        """Roll back, stop or take a snapshot, and save the state for the next checkpoint."""
         args.max_grad_norm = vars(args).pop(_CLIP_AT)
         now = time.perf_counter()
         self._metrics["update_seconds"] = now - max(self._ended, self._rollouts.ended)
@@ -312,7 +315,7 @@ class Snapshots:
         self._process = PartialState()
 
     def begin(self, step: int) -> None:
-        """Delete snapshots of steps after the one at which a run begins, and take a new one."""
+        """Delete the snapshots of steps after the given step, and take a new snapshot."""
         if self._process.is_main_process:
             for other in [each for each in self.steps() if each > step or not step]:
                 self._path(other).unlink()

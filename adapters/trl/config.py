@@ -1,8 +1,8 @@
 """`grpo_config`: TRL's `GRPOConfig` with defaults for tool use, and checks of its settings.
 
 Settings that cannot work raise an error that suggests working settings. For settings that often
-fail, a warning is logged. The numbers in the messages are from runs with groups of two and from TRL
-1.16.
+fail, a warning is logged. The numbers in the messages were measured in runs with groups of two and
+TRL 1.16.
 """
 
 from __future__ import annotations
@@ -149,10 +149,11 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 def check_sampling(config: GRPOConfig) -> None:
-    """Check that no setting would change how TRL's own generation samples.
+    """Check that settings of TRL's own generation, which toolgym ignores, are not in use.
 
     Raises:
-        ConfigurationError: If a setting is meant to change how rollouts are sampled.
+        ConfigurationError: If one of these settings has a value that would change how rollouts are
+            sampled.
     """
     if config.max_tool_calling_iterations is not None:
         raise ConfigurationError(

@@ -43,13 +43,13 @@ def training_dataset(
 
     Args:
         env_id: A registered `ToolEnv`.
-        n: Number of tasks; None means all. A task is verified when it is first used. If it is
-            refused, the next playable task of the data set is used instead.
+        n: Number of tasks; None means all. A task is checked before it is played. If a task is not
+            playable, the next playable task of the data set is played instead.
         seed: Seed of the order of the tasks and of the choice of `n` tasks.
         environment: Name of the environment in `GRPOTrainer(environment_factory={...})`, which adds
             a column `environment`. `datasets.concatenate_datasets` joins the data sets of several
             environments.
-        env_kwargs: Arguments for `gym.make`, such as `split`. Pass the same to
+        env_kwargs: Arguments for `gym.make`, such as `split`. Pass the same arguments to
             `environment_factory`.
 
     Returns:
@@ -101,16 +101,16 @@ def sft_dataset(
         env_id: Id of a registered `ToolEnv`.
         n: Number of tasks; None means all.
         seed: Seed of the order of tasks and of the policy's situations.
-        policy: The policy that plays. None means the environment's expert; only its correct
-            episodes are kept. For any other policy every scored episode is kept. An action without
-            text ends its episode.
+        policy: The policy that plays. None means the environment's expert, and only its correct
+            episodes are kept. For any other policy, every scored episode is kept. An empty action
+            ends the episode.
         final: Text of a final assistant turn. TRL's own tool loop continues until a turn without a
             call, so the model has to learn to produce one. None adds no turn.
         env_kwargs: Arguments for `gym.make`.
 
     Returns:
-        Columns `messages` and `tools`. The tools are the schemas of the environment, which prompts
-        of evaluations and of `Rollouts` also contain. A turn with an error or a repair has
+        Columns `messages` and `tools`. The tools are the environment's schemas, which prompts of
+        evaluations and of `Rollouts` also contain. A turn with an error or a repair has
         `"weight": 0`. `SFTTrainer` ignores the weight;
         `adapters.training.models.tokenized_examples` uses it.
 
@@ -159,10 +159,9 @@ class FormatReport:
 
 
 def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> FormatReport:
-    """Check that every call of a data set can be parsed from the tokens on which a model is
-    trained.
+    """Check that every call in a data set can be parsed from the tokens that a model is trained on.
 
-    Turns with a `weight` of 0 are not learned and not checked.
+    Turns with a `weight` of 0 are excluded from training and are not checked.
 
     Args:
         dataset: A data set with the columns `messages` and `tools`, as made by `sft_dataset`.

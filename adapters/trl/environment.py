@@ -1,6 +1,6 @@
 """`environment_factory`: an environment class for TRL, made from an environment id.
 
-TRL makes one object per rollout and uses it as follows:
+TRL creates one object per rollout and uses it as follows:
 
 - Every public method is a tool. The model sees its signature and docstring.
 - `reset(**row)` begins an episode and returns the text that is appended to the prompt.
@@ -8,16 +8,17 @@ TRL makes one object per rollout and uses it as follows:
 - An exception in a tool becomes a message to the model. An exception in `reset` or `get_reward`
   ends the run.
 
-The class made here shows the model the strict schema of each tool but accepts any arguments. It
-catches all faults of the environment: a rollout with a fault gets a neutral message and the reward
-None. Faults are counted in `_tally`, and `adapters.trl.callbacks.FaultStop` ends a run with too
-many faults.
+The generated class shows the model the strict schema of each tool but accepts any arguments. The
+class catches all faults of the environment: a rollout with a fault gets a neutral message and the
+reward None. Faults are counted in `_tally`, and `adapters.trl.callbacks.FaultStop` ends a run with
+too many faults.
 
-With `parsing="strict"` a call whose arguments do not bind raises an exception, as a plain Python
-function would. This option allows comparing lenient with strict parsing.
+With `parsing="strict"`, a call whose arguments do not bind raises an exception, as a plain Python
+function would. This option makes it possible to compare lenient and strict parsing.
 
-`AsyncGRPOTrainer` pickles the class into a spawned process. In that process, the class is made
-again from the environment's id and arguments (`_pickled`), and its faults are counted separately.
+`AsyncGRPOTrainer` pickles the class to send it to a spawned process. In that process, the class is
+created again from the environment's id and arguments (`_pickled`), and its faults are counted
+separately.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _TYPES: Final = {
 def tool_method(spec: ToolSpec) -> Callable[..., str]:
     """Return a method with the tool's name, types and documentation that accepts any arguments.
 
-    It calls `self._call(name, args, kwargs)`.
+    The method calls `self._call(name, args, kwargs)`.
     """
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> str:
@@ -96,8 +97,7 @@ def json_type(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
     """Return the type from which TRL's schema reader makes a JSON schema.
 
     Args:
-        schema: The JSON schema of an argument. `Any` is used for parts that no Python type can
-            express.
+        schema: The JSON schema of an argument. Parts that no type can express become `Any`.
         named: The schemas that `schema` refers to, by name (`$defs`).
     """
     schema = named.get(schema.get("$ref", "").rpartition("/")[2], schema)
@@ -138,7 +138,7 @@ _logger = logging.getLogger(__name__)
 
 
 class CallRefused(ToolgymError, TypeError):
-    """Exception for a call that strict parsing did not bind, with the environment's message."""
+    """Exception for a call that strict parsing could not bind, with the environment's message."""
 
 
 @dataclass
@@ -155,9 +155,10 @@ class FaultTally:
 
 
 class WrittenMessage(str):
-    """A complete message of the model as the argument of a call, in place of the call's arguments.
+    """A complete model message, passed as an argument in place of a call's own arguments.
 
-    Only `response_reading` makes such objects. Arguments that a model writes never have this type.
+    Only `response_reading` creates such objects. Arguments that a model writes never have this
+    type.
 
     Attributes:
         action: The message as `ToolEnv.step` takes it.
@@ -174,8 +175,7 @@ class EnvironmentClass(type):
 
 
 class RolloutEnvironment(metaclass=EnvironmentClass):
-    """The environment of one rollout, with the interface that TRL expects. `environment_factory`
-    adds the tools."""
+    """The environment of one rollout, without the tools, which `environment_factory` adds."""
 
     _key: ClassVar[str]
     _env_id: ClassVar[str]
@@ -194,10 +194,11 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
     def reset(self, /, **row: Any) -> str:
         """Begin the episode for a row of the data set.
 
-        The task is chosen by `task_id`, or else by `seed`. Without either, the n-th episode of
-        every instance has the same task, so that members of a group share one question. The other
-        random draws of the environment are determined by `seed`, or else by the task and n.
-        Therefore they are the same within a group and change when the task is used again.
+        The task is chosen by `task_id`, or else by `seed`. If neither is given, the n-th episode of
+        every instance has the same task, so the members of a group share one question. The other
+        random draws of the environment are determined by `seed`, or else by the task and the
+        episode number n. Therefore the draws are the same within a group and change when the task
+        is played again.
 
         Args:
             row: All columns of the row.
@@ -282,12 +283,13 @@ def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironme
 
     Args:
         env_id: Id of a registered `ToolEnv`.
-        env_kwargs: Arguments for `gym.make`. Pass the same to `training_dataset`.
-            `AsyncGRPOTrainer` requires that they can be pickled.
+        env_kwargs: Arguments for `gym.make`. Pass the same arguments to `training_dataset`.
+            `AsyncGRPOTrainer` requires that the arguments can be pickled.
 
     Returns:
-        A class without constructor arguments that has the tools of the environment. Its name is
-        derived from the environment's id, and TRL logs the reward under this name. If a run has
+        A class without constructor arguments that has the tools of the environment. The name of the
+        class is derived from the environment's id, and TRL logs the reward under this name. If a
+        run has
         several classes for the same id, change their `__name__`.
 
     Raises:

@@ -4,8 +4,8 @@ TRL's own code computes the loss from the rollouts and may change with any relea
 gradient is checked for the first batch of a run that has a learning signal. A hook on the output of
 the model receives the gradient of each token's log-probability. The gradient must be zero for all
 tokens that the policy did not sample. The update must increase the probability of tokens of
-rollouts whose reward is above the mean of their group, and decrease that of the others. For later
-batches, the same hook measures the metric `mismatch`.
+rollouts whose reward is above the mean of their group, and must decrease the probability of tokens
+of the other rollouts. For later batches, the same hook measures the metric `mismatch`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LossCheck:
         _hooks[trainer.model] = trainer.model.register_forward_hook(hook, with_kwargs=True)
 
     def expect(self, output: Mapping[str, list[Any]], size: int) -> None:
-        """Set the rollouts of the next updates.
+        """Set the rollouts that the next updates train on.
 
         Args:
             output: The result of `Rollouts` for TRL.
@@ -114,7 +114,7 @@ class LossCheck:
     def take_mismatch(self) -> dict[str, float]:
         """Return the metric `mismatch` since the last call, over all processes.
 
-        The result is empty if it was not measured.
+        The result is empty if the metric was not measured.
         """
         accelerator = self._trainer.accelerator
         device = accelerator.device

@@ -1,11 +1,12 @@
 """`with_call_reading`: a tokenizer for `GRPOTrainer` that passes every call to the environment.
 
-TRL parses calls itself. A call that is not valid JSON turns the whole message into plain text, and
-the rollout ends. A call of an unknown tool is answered with "not found". Neither mistake is
-penalized, and the model is not told what was wrong. The tokenizer made by this module reads a
-response as the environment does. If TRL and the environment find the same calls in a message, TRL
-handles the message. In any other message with calls, each call becomes a call of an existing tool
-that carries the whole message (`WrittenMessage`), and the environment plays the original message.
+TRL parses calls itself. By default, TRL treats a message with a call that is not valid JSON as
+plain text, and the rollout ends. TRL answers a call of an unknown tool with "not found". TRL
+penalizes neither mistake and does not tell the model what was wrong. The tokenizer made by this
+module parses a response in the same way as the environment. If TRL and the environment find the
+same calls in a message, TRL handles the message. In any other message with calls, each call becomes
+a call of an existing tool that carries the entire message (`WrittenMessage`), and the environment
+processes the original message.
 
 The tokens do not change, since `GRPOTrainer` appends results to the sampled tokens.
 `AsyncGRPOTrainer` renders the messages again for each turn, so pass it the original tokenizer.
@@ -42,19 +43,20 @@ _PLAIN: Final[dict[str, Any]] = {
 def with_call_reading(tokenizer: T) -> T:
     """Return a copy of a tokenizer for `GRPOTrainer(processing_class=...)`.
 
-    Do not use it for `AsyncGRPOTrainer`.
+    Do not use this tokenizer for `AsyncGRPOTrainer`.
 
     Args:
-        tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL need not support the call
-            format of the template.
+        tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL does not have to support
+            the call format of the template.
 
     Returns:
-        A tokenizer that differs only in `parse_response`, and only for the tools of an
-        `environment_factory` with lenient parsing. Saving it saves the original tokenizer. It
-        cannot be combined with `GRPOTrainer(tools=...)`.
+        A tokenizer that differs from the original only in `parse_response`, and only for the tools
+        of an `environment_factory` with lenient parsing. Saving this tokenizer saves the original
+        one. The tokenizer cannot be combined with `GRPOTrainer(tools=...)`.
 
     Raises:
-        ConfigurationError: If the installed version of transformers does not parse with tools.
+        ConfigurationError: If the installed version of transformers does not accept tools when
+            parsing responses.
     """
     from trl.chat_template_utils import add_response_schema
 

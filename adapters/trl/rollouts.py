@@ -1,10 +1,9 @@
-"""`Rollouts`: a `rollout_func` for TRL that generates rollouts with toolgym, and its reward
-function.
+"""`Rollouts`: a `rollout_func` for TRL, with a reward function, that plays the rollouts.
 
-TRL requests the rollouts of a generation batch. `adapters.reference.play` generates them: the
+TRL requests the rollouts of a generation batch. `adapters.reference.play` plays the rollouts: the
 environment receives the text of each turn as the model wrote it and decides when the episode ends.
 Dynamic sampling replaces dead groups before the rollouts are passed to TRL. TRL computes advantages
-and the loss. `env_mask` excludes tool results and excluded rollouts from the loss.
+and the loss. `env_mask` excludes tool results and discarded rollouts from the loss.
 """
 
 from __future__ import annotations
@@ -47,15 +46,16 @@ class Rollouts:
 
     Without vLLM, `toolgym.generation` samples tokens with the policy's own weights. The
     log-probabilities at sampling are not used in TRL's loss, which uses a ratio of 1 for the first
-    update. The metric `mismatch` reports how far the two computations differ. With `use_vllm=True`,
-    `trainer.vllm_generation` samples the tokens, and TRL corrects for the difference.
+    update. The metric `mismatch` reports how far the log-probabilities of sampling and training
+    differ. With `use_vllm=True`, `trainer.vllm_generation` samples the tokens, and TRL corrects for
+    the difference in log-probabilities.
 
     Args:
         env_id: Id of a registered `ToolEnv`.
         env_kwargs: Arguments of the environment.
         max_draws: Limit of dynamic sampling, which replaces groups whose rollouts all had the same
-            outcome. At most this multiple of the number of groups in a generation batch is
-            generated. None disables dynamic sampling.
+            outcome. The number of groups played for a generation batch is at most this multiple of
+            the number of groups in the batch. None disables dynamic sampling.
         control: Control run. `shuffled-rewards` shuffles rewards among rollouts, so that the model
             cannot learn from them.
         workers: Number of threads that run the tools of different rollouts.
@@ -106,14 +106,14 @@ class Rollouts:
         self._counts: Any = Counter()
 
     def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
-        """Return the training data set: one row per task, whose prompt is the task's id.
+        """Return the training data set, whose rows each have a task id as the prompt.
 
-        A task is verified when it is first used. If it is refused, the next playable task of the
-        data set is used instead.
+        A task is checked before it is played. If a task is not playable, the next playable task of
+        the data set is played instead.
 
         Args:
-            n: Number of rows. If there are fewer tasks, they are repeated in different orders. None
-                means each task once.
+            n: Number of rows. If there are fewer than `n` tasks, they are repeated in different
+                orders. None means each task once.
             seed: Seed of the order.
 
         Raises:
@@ -167,7 +167,7 @@ class Rollouts:
         played: list[Rollout] = []
 
         def draw(count: int) -> list[list[Rollout]]:
-            """Play one group for each of the next tasks: from the data set, then replacements."""
+            """Play one group per task: first the tasks of the data set, then replacements."""
             tasks = waiting[:count]
             del waiting[:count]
             tasks += [self._refill_ids[i] for i in self._refill_tasks(trainer, count - len(tasks))]

@@ -1,6 +1,6 @@
 """`VllmEngine` continues token sequences with the vLLM of a `GRPOTrainer`.
 
-The engine samples with `trainer.vllm_generation`, which TRL makes with `use_vllm=True`. TRL updates
+The engine samples with `trainer.vllm_generation`, which TRL creates if `use_vllm=True`. TRL updates
 the weights in vLLM before it requests rollouts. TRL 1.16 supports vLLM 0.22 to 0.31.
 """
 
@@ -18,16 +18,17 @@ from toolgym.generation import Engine, Generation, Reply
 class VllmEngine(Engine):
     """An engine that generates one turn of all sequences at a time with vLLM.
 
-    With a server, and with tensor parallelism, a call is collective: all processes must make the
-    same number of calls with the same number of prompts. Therefore each process adds prompts up to
-    the largest number in any process, and continues until no process has sequences left.
+    In server mode and with tensor parallelism, calls are collective: all processes must make the
+    same number of calls with the same number of prompts. Therefore each process pads its list of
+    prompts to the length of the longest list in any process, and continues until no process has
+    sequences left.
 
-    Temperature and sampling settings are those of the trainer's config. vLLM is not seeded by
-    rollout, so two runs with the same seed differ.
+    Temperature and sampling settings are those of the trainer's config. Sampling in vLLM is not
+    seeded by rollout, so two runs with the same seed differ.
 
     Args:
         trainer: A `GRPOTrainer` with `use_vllm=True`.
-        filler: The token of the prompts that are added to fill up a call.
+        filler: The token of the prompts that are added as padding.
     """
 
     def __init__(self, trainer: Any, filler: int) -> None:
@@ -42,7 +43,7 @@ class VllmEngine(Engine):
         temperature: float = 1.0,
         turn_tokens: int | None = None,
     ) -> None:
-        """Generate until each generation has ended or is full. See `Engine.generate`."""
+        """Generate until each generation has ended or is at its limit; see `Engine.generate`."""
         longest = self._trainer.args.vllm_max_model_length
         for each in generations:
             if longest is not None:

@@ -307,7 +307,7 @@ def loosely(answer: str) -> str:
 
 
 def barely(answer: str) -> str:
-    """Return an answer in plain form, undoing `loosely`.
+    """Return the plain form of an answer, which is the inverse of `loosely`.
 
     >>> barely(loosely("12")), barely("12")
     ('12', '12')

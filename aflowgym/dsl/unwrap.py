@@ -143,8 +143,8 @@ def in_words(text: str, operators: Operators) -> Syntax | None:
     """Return the error for text in which operators are mixed with other words.
 
     Returns:
-        The error, with the tree of the longest valid part. The result is None if the text contains
-        no other words, but is a workflow with other errors.
+        The error, with the tree of the longest valid part. Return None if the text consists only of
+        a workflow, even if this workflow has errors.
     """
     tokens, _ = tokenize(text.replace('"', " "))
     other: Token | None = None

@@ -18,17 +18,18 @@ from toolgym.errors import ToolError
 
 WORKFLOW_ERRORS: Final[dict[str, str]] = {
     "invalid_workflow": (
-        "The text is not a workflow, or the types of its operators do not match. Nothing was run."
+        "The text is not a workflow, or the types of its operators do not match. The workflow was"
+        " not run."
     ),
     "instruction_refused": (
         "The workflow contains an instruction, but the environment does not allow instructions."
     ),
-    "needs_solution": "The operator needs a solution, but there is none yet.",
-    "needs_code": "The operator needs a program, but there is none.",
-    "needs_verdict": "The operator needs the verdict of a check, but there is none.",
-    "needs_feedback": "The operator needs the feedback of a check, but there is none.",
-    "needs_list": "The operator chooses among candidates, but there are none.",
-    "open_list": "There are candidates, so an ensemble must choose one first.",
+    "needs_solution": "The operator needs a solution, but no solution exists yet.",
+    "needs_code": "The operator needs a program, but no program exists yet.",
+    "needs_verdict": "The operator needs the verdict of a check, but no check was run.",
+    "needs_feedback": "The operator needs the feedback of a check, but no feedback exists.",
+    "needs_list": "The operator chooses among several candidates, but no candidates exist.",
+    "open_list": "There are several candidates, so an ensemble must first choose one of them.",
     "wrong_kind": "The operator does not support this kind of task.",
 }
 """Codes that the tools of this package add, for the documentation."""

@@ -141,7 +141,7 @@ def execute(
 
     Raises:
         EnvironmentFault: If the backend or the sandbox failed, or an infrastructure error occurred.
-        ConfigurationError: If there is no workflow, no sandbox is available for its programs, or
+        ConfigurationError: If `workflow` is None, if no sandbox is available for programs, or if
             the function `run` of an operator raised an exception or returned invalid outputs.
     """
     return Interpreter(

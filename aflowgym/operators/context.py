@@ -377,7 +377,7 @@ class Context:
         """Return one reply of the model to the operator's prompt, without the model's reasoning.
 
         Args:
-            slots: Values that replace the slots of the state in the prompt.
+            slots: Values that are used in the prompt instead of the slots of the state.
         """
         (completion,) = self._complete([slots])
         if completion.cut:

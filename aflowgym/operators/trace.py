@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 RUN_CODES = {
     "E-CALLS": "The run or branch has no model calls left.",
     "E-TOKENS": "The run or branch has no tokens left.",
-    "E-STATE": "The operator cannot run on this state; `parse` prevents this failure.",
+    "E-STATE": "The state lacks an input of the operator; `parse` normally detects this error.",
     "E-REPLY-EMPTY": "The reply of the model is empty.",
     "E-REPLY-CUT": "The reply of the model was cut off.",
-    "E-REPLY": "The reply of the model contains no verdict, or no letter of a candidate.",
-    "E-PROGRAM": "None of the programs that the model wrote defines the function and runs.",
-    "E-ALL-BRANCHES": "Every branch of a list failed.",
-    "E-OPERATOR": "The function of an operator called `fail`.",
-    "W-BRANCH-FAIL": "A branch of a list failed and was dropped.",
+    "E-REPLY": "The reply of the model lacks the required verdict or candidate letter.",
+    "E-PROGRAM": "No program from the model defines the required function and runs without errors.",
+    "E-ALL-BRANCHES": "All branches of a list failed.",
+    "E-OPERATOR": "The function that implements the operator called `fail`.",
+    "W-BRANCH-FAIL": "A branch of a list failed and was removed.",
     "W-NO-TESTS": "The task has no public tests, so `Test` left the program unchanged.",
 }
 

@@ -35,20 +35,20 @@ class Limits:
     """
 
     steps: int = 20_000_000
-    """Steps of SQLite's virtual machine. The default corresponds to about half a second."""
+    """Number of steps of SQLite's virtual machine. The default allows about half a second."""
     seconds: float | None = None
-    """CPU time in seconds. None means one second for each 5,000,000 `steps`."""
+    """CPU time in seconds. By default, one second for each 5,000,000 `steps`."""
     memory_bytes: int = 96 << 20
-    """Memory that the statement may use in addition to its result, in bytes."""
+    """Memory for the statement in bytes, not including its result."""
     rows: int = 10_000
     """Maximum number of rows. A longer result is truncated and marked as such."""
     result_bytes: int = 8_000_000
-    """Maximum size of the rows, in bytes. A larger result is truncated and marked as such."""
+    """Maximum total size of the rows in bytes. A larger result is truncated and marked as such."""
     value_bytes: int = 100_000
-    """Maximum length of a string or blob, in bytes."""
+    """Maximum length of a string or blob in bytes."""
     heap_bytes: int = 2 << 30
-    """Memory of the SQLite library in the entire process, in bytes, including connections opened by
-    other code. The limit can be lowered but not raised during the lifetime of the process.
+    """Memory in bytes for all SQLite connections of the process, including those of other code. The
+    limit can be lowered but not raised while the process runs.
     """
 
     def __post_init__(self) -> None:

@@ -96,17 +96,17 @@ REFUSALS: dict[str, str] = {
     "null_gold": "The gold query returns only NULL.",
     "constant_gold": "The gold query does not read from any table.",
     "result_too_large": "The gold result does not fit into an observation.",
-    "tied_limit": "A LIMIT in the gold query cuts off tied rows, so several results are correct.",
+    "tied_limit": "A LIMIT in the gold query omits tied rows, so several results are correct.",
     "open_choice": "The gold query does not determine which of several values is returned.",
     "gold_...": (
-        "The gold query fails; the code contains that of the error (`gold_sql_error`, ...)."
+        "The gold query fails with the SQL error that the code names, as in `gold_sql_error`."
     ),
     "not_an_object": "The entry of the data set is not a JSON object.",
-    "missing_key": "The question, the gold query or the database is missing in the entry.",
+    "missing_key": "The entry does not contain a question, a gold query or a database.",
     "duplicate_id": "Another entry has the same id.",
-    "unknown_database": "The folder does not contain the database.",
+    "unknown_database": "The folder of the data set does not contain the database.",
     "not_a_database": "The database file is not a SQLite file.",
-    "no_tasks": "No task can be generated for the database.",
+    "no_tasks": "No tasks can be generated for the database.",
 }
 """Codes of refused tasks and their meanings, for the documentation."""
 

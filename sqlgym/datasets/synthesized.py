@@ -117,7 +117,7 @@ def load_bare(
         files: The databases.
         split: One of `SPLITS`.
         options: The options of the synthesis.
-        name: Name of the data set in errors.
+        name: Name of the data set, for error messages.
 
     Raises:
         ConfigurationError: The split does not exist, or it has no tasks.

@@ -6,8 +6,8 @@
 * `OUT/NOTE`: A description of how the folder was created.
 
 A folder is written under a temporary name in the parent folder of `OUT`, and then renamed. An
-existing folder is replaced only on request, and only if it contains a note of the same name. Other
-files of the user are therefore never removed.
+existing folder is replaced only on request, and only if it contains the file NOTE, which shows that
+the same command wrote it. Other files of the user are therefore never removed.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Thing:
     Attributes:
         name: The singular noun.
         columns: Name and value kind of each possible column; see `vocabulary.toml`.
-        parents: Kinds of things that a row can refer to.
+        parents: Entity types that a row can refer to.
     """
 
     name: str

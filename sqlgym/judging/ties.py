@@ -7,9 +7,9 @@ To determine whether a LIMIT cuts through a tie, SQLite executes the query up to
 All output columns are appended to the ORDER BY, ascending the first time and descending the second
 time. If the LIMIT cuts through tied rows that differ, the first execution keeps the smallest of
 these rows and the second keeps the greatest, so the results differ. Otherwise, both executions
-return the same rows. This test is exact for the first n rows, for every collation and every kind of
-key. An OFFSET is treated as a second cut. Only the affected tokens of the SQL are edited. Each
-subquery is tested separately. If a subquery refers to the outer query and therefore cannot be
+return the same rows. For the first n rows, this test is exact, whatever the collation and the type
+of the key. An OFFSET is treated as a second cut. Only the affected tokens of the SQL are edited.
+Each subquery is tested separately. If a subquery refers to the outer query and therefore cannot be
 executed alone, the gold query is rejected.
 
 Without a LIMIT, the same two executions determine which rows of an ordered result can be

@@ -3,7 +3,8 @@
 * `emp_hire_dt` becomes "employee", "hire" and "date".
 * `noOfCars` becomes "number", "of" and "cars".
 * `x7` cannot be read as a word.
-* `ordlins` is spelled like a word, but it is not readable if the schema has many abbreviations.
+* `ordlins` is spelled like a word, but it counts as an abbreviation if the schema has many
+  abbreviations.
 
 A name is split at underscores, spaces and changes of case, and common abbreviations are expanded. A
 question may use a name if all its parts are readable (`is_readable`).

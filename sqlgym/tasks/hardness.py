@@ -13,8 +13,8 @@ The numbers of components determine the level:
 * `easy`: No nested query, no extra, and at most one clause.
 * `medium`: No nested query, and either one clause with up to two extras, or two clauses with up to
   one extra.
-* `hard`: Either no nested query, and up to two clauses with three or four extras or three clauses
-  with up to two extras; or one nested query, no extra, and at most one clause.
+* `hard`: One nested query with at most one clause and no extras. Or no nested query, with at most
+  two clauses and three or four extras, or with three clauses and at most two extras.
 * `extra`: Everything else, such as two clauses with exactly two extras.
 
 Components are counted only in the outermost query, and only in the first branch of a set operation.

@@ -17,16 +17,17 @@ from toolgym.tools import ToolSpec
 
 CALL_ERRORS: dict[str, str] = {
     "no_call": "The text contains no tool call.",
-    "bad_action": "The action is not text, a call, or a list of calls.",
-    "truncated_call": "The text ends inside the call, so the call was not executed.",
+    "bad_action": "The action is neither a string, nor a call, nor a list of calls.",
+    "truncated_call": "The text ends within the call, so the call was not executed.",
     "malformed_call": (
-        "The call cannot be parsed: invalid JSON, no name, or two values for one key."
+        "The call cannot be parsed, for example because of invalid JSON, a missing name, or a"
+        " duplicate key."
     ),
-    "unknown_tool": "No tool has this name, or the name could refer to several tools.",
-    "missing_argument": "A required argument is absent or null.",
+    "unknown_tool": "The name of the call matches no tool, or it matches several tools.",
+    "missing_argument": "A required argument is missing or null.",
     "invalid_argument": "An argument has a value of the wrong type.",
-    "ambiguous_argument": "It is unclear which of several values an argument should have.",
-    "unexpected_argument": "The tool has no such argument (strict parsing only).",
+    "ambiguous_argument": "The call contains several candidates for the value of one argument.",
+    "unexpected_argument": "The tool does not have this argument (strict parsing only).",
     "episode_over": "The episode had ended before this call, so the call was not executed.",
 }
 

@@ -58,44 +58,45 @@ _SINGER: tuple[str, dict[str, Any]] = ("describe", {"table_name": "singer"})
 
 MISSING_CLOSE_TAG = _repair(
     "missing_close_tag",
-    "Accepts a complete call whose tag is not closed.",
+    "Accepts a complete call without a closing tag.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer"}}',
     _SINGER,
 )
 BARE_ARGUMENT = _repair(
     "bare_argument",
-    "Interprets a message that consists only of a tool's argument as a call of the tool.",
+    "Treats a message that consists only of a tool's argument as a call to this tool.",
     "SELECT 1",
     ("query", {"sql": "SELECT 1"}),
 )
 REPAIRED_JSON = _repair(
     "repaired_json",
-    "Repairs JSON: missing brackets, single or missing quotes, raw line breaks, a fence, or a"
-    " list in a tag.",
+    "Repairs invalid JSON, such as missing brackets, single quotes or raw line breaks, and removes"
+    " a code fence or a list around a call.",
     "<tool_call>\n{'name': 'describe', 'arguments': {'table_name': 'singer'}\n</tool_call>",
     _SINGER,
 )
 REPLACED_SURROGATE = _repair(
     "replaced_surrogate",
-    "Replaces an unpaired surrogate, which cannot be stored in a file or database, with U+FFFD.",
+    "Replaces an unpaired surrogate character with U+FFFD.",
     '<tool_call>\n{"name": "answer", "arguments": {"value": "a\\ud83d"}}\n</tool_call>',
     ("answer", {"value": "a\ufffd"}),
 )
 RENAMED_FIELD = _repair(
     "renamed_field",
-    "Renames `tool`, `tool_name`, `function` to `name`; `args`, `input`, `kwargs` to `arguments`.",
+    "Renames `tool`, `tool_name` or `function` to `name`, and `args`, `input` or `kwargs` to"
+    " `arguments`.",
     '<tool_call>\n{"tool": "describe", "args": {"table_name": "singer"}}\n</tool_call>',
     _SINGER,
 )
 FLAT_ARGUMENTS = _repair(
     "flat_arguments",
-    "Takes the arguments from the top level of a call that has no `arguments`.",
+    "Reads the arguments from the top level of a call without `arguments`.",
     '<tool_call>\n{"name": "query", "sql": "SELECT 1"}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )
 DECODED_ARGUMENTS = _repair(
     "decoded_arguments",
-    "Decodes arguments that were encoded as a JSON string, once or several times.",
+    "Decodes arguments that are encoded as a JSON string, even if encoded several times.",
     '<tool_call>\n{"name": "describe", "arguments": "{\\"table_name\\": \\"singer\\"}"}\n'
     "</tool_call>",
     _SINGER,
@@ -109,33 +110,34 @@ UNWRAPPED_ARGUMENTS = _repair(
 )
 POSITIONAL_ARGUMENTS = _repair(
     "positional_arguments",
-    "Assigns positional values to the tool's arguments in order.",
+    "Assigns positional values to the tool's arguments, in order.",
     'describe("singer")',
     _SINGER,
 )
 RENAMED_TOOL = _repair(
     "renamed_tool",
-    "Matches a tool name regardless of case, separators and namespace, by alias or similarity.",
+    "Corrects a tool name that differs in case, separators or namespace, is an alias, or is"
+    " misspelled.",
     '<tool_call>\n{"name": "functions.Describe", "arguments": {"table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 DROPPED_NULL = _repair(
     "dropped_null",
-    "Drops a null value for an unknown argument or for an argument with a default.",
+    "Removes an argument that is null, if the argument is unknown or has a default value.",
     '<tool_call>\n{"name": "describe", "arguments": {"sql": null, "table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 RENAMED_KEY = _repair(
     "renamed_key",
-    "Renames the only unknown key to the only missing required argument.",
+    "Renames the only unknown argument to the only missing required argument.",
     '<tool_call>\n{"name": "describe", "arguments": {"table": "singer"}}\n</tool_call>',
     _SINGER,
 )
 DROPPED_ARGUMENT = _repair(
     "dropped_argument",
-    "Drops an argument that the tool does not have.",
+    "Removes an argument that the tool does not have.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer", "limit": 5}}\n'
     "</tool_call>",
     _SINGER,
@@ -148,7 +150,7 @@ COERCED_VALUE = _repair(
 )
 STRIPPED_FENCE = _repair(
     "stripped_fence",
-    "Removes a code fence or quotes around the entire text of a code argument.",
+    "Removes a code fence or quotes around an argument that contains code.",
     '<tool_call>\n{"name": "query", "arguments": {"sql": "```sql\\nSELECT 1\\n```"}}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )

@@ -71,7 +71,9 @@ StepLimit = Annotated[
 RunsEnv = Annotated[
     str | None,
     typer.Option(
-        "--env", metavar="MODULE:ID", help="Environment of the run, if it is in your own module."
+        "--env",
+        metavar="MODULE:ID",
+        help="Environment of the run; needed only if it is defined in your own module.",
     ),
 ]
 Settings = Annotated[

@@ -74,8 +74,8 @@ BaseUrl = Annotated[
 Template = Annotated[
     str | None,
     typer.Option(
-        help="Chat template to use instead of the model's: hermes, which works with any model, or"
-        " a Jinja file.",
+        help="Chat template that replaces the model's own template: hermes, which works with any"
+        " model, or a Jinja file.",
     ),
 ]
 PolicySettings = Annotated[
@@ -162,7 +162,8 @@ def command(
 
     Prints the accuracy and pass@k with 95 % confidence intervals. Tasks that cannot be scored
     reliably are listed with the reason and not counted. A checkpoint of `toolgym train` is
-    evaluated with the data set, split and other settings of its run; options override them.
+    evaluated with the data set, split and other settings of its training run, which options
+    override.
 
     The results do not depend on --workers, --ray or --shard.
 

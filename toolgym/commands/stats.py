@@ -37,7 +37,7 @@ def command(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="Run folder, file of `toolgym eval --out`, or log of another trainer.",
+            help="Run folder, file written by `toolgym eval --out`, or log of another trainer.",
         ),
     ],
     phase: Phase = None,

@@ -263,7 +263,9 @@ def synth(
     ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace an existing folder of `toolgym tasks synth`."),
+        typer.Option(
+            "--overwrite", help="Replace an existing folder that `toolgym tasks synth` has written."
+        ),
     ] = False,
     env_id: Environment = EXPLORE,
     workers: Workers = None,
@@ -345,7 +347,10 @@ def rephrase(
     policy_settings: PolicySettings = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace an existing folder of `toolgym tasks rephrase`."),
+        typer.Option(
+            "--overwrite",
+            help="Replace an existing folder that `toolgym tasks rephrase` has written.",
+        ),
     ] = False,
     env_id: Environment = EXPLORE,
     as_json: AsJson = False,

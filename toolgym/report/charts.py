@@ -84,7 +84,7 @@ HOVER: Final = {
 
 @dataclass(frozen=True)
 class Chart:
-    """A plot with its title and the text below it.
+    """A plot with a title and a caption.
 
     Attributes:
         title: The title.

@@ -45,103 +45,117 @@ class Metric:
 
 _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
     "rollouts": {
-        ("reward", "score"): "mean episode score of the rollouts",
+        ("reward", "score"): "mean score of the rollouts",
         (
             "reward_std",
             "score",
-        ): "standard deviation of the rewards within a group, mean over groups",
-        ("reward_max", "score"): "highest episode score",
-        ("dead_groups", "share"): "share of groups whose scored rollouts all have the same outcome"
-        " (correctness and progress bin), or with fewer than two scored rollouts",
-        (
-            "zero_variance_groups",
-            "share",
-        ): "share of groups whose rewards are all equal, or with fewer"
-        " than two scored rollouts; their gradient is zero",
-        (
-            "accuracy",
-            "share",
-        ): "share of correct rollouts, on training tasks at the sampling temperature",
+        ): "standard deviation of the rewards within a group, averaged over groups",
+        ("reward_max", "score"): "highest score of a rollout",
+        ("dead_groups", "share"): (
+            "share of groups whose scored rollouts all have the same outcome (correctness and"
+            " progress bin), or that have fewer than two scored rollouts"
+        ),
+        ("zero_variance_groups", "share"): (
+            "share of groups whose rewards are all equal, or that have fewer than two scored"
+            " rollouts; their gradient is zero"
+        ),
+        ("accuracy", "share"): (
+            "share of correct rollouts, measured on training tasks at the sampling temperature"
+        ),
         ("answered", "share"): "share of rollouts that ended with an answer",
-        ("refused_answerable", "share"): "share of rollouts that report that a question has no"
-        " answer although it has one, in environments with unanswerable questions",
-        (
-            "answered_unanswerable",
-            "share",
-        ): "share of rollouts that answer an unanswerable question, in"
-        " environments with such questions",
-        (
-            "validity",
-            "share",
-        ): "share of turns whose calls were all bound to a tool; a turn without a"
-        " call is not valid",
+        ("refused_answerable", "share"): (
+            "share of rollouts that claim that an answerable question has no answer; only in"
+            " environments with unanswerable questions"
+        ),
+        ("answered_unanswerable", "share"): (
+            "share of rollouts that answer an unanswerable question; only in environments"
+            " with such questions"
+        ),
+        ("validity", "share"): (
+            "share of valid turns; a turn is valid if it contains at least one call and all"
+            " its calls match a tool"
+        ),
         ("turns", "count"): "number of turns (the denominator of `validity`)",
-        ("repairs_per_call", "number"): "number of repairs per call",
+        ("repairs_per_call", "number"): "mean number of repairs per call",
         ("tool_failures", "share"): "share of calls whose observation is an error",
-        ("rollouts", "count"): "number of rollouts, including refills",
-        ("faults", "count"): "number of rollouts that are excluded because the environment failed",
-        ("over_limit", "count"): "number of calls that exceeded a limit of computation or memory",
-        ("completion_length", "tokens"): "mean number of generated tokens per rollout, without tool"
-        " results",
-        ("clipped", "share"): "share of rollouts that were cut off inside a turn",
+        ("rollouts", "count"): "number of rollouts, including those of replacement groups",
+        ("faults", "count"): "number of rollouts that were excluded because the environment failed",
+        ("over_limit", "count"): "number of calls that exceeded a computation or memory limit",
+        (
+            "completion_length",
+            "tokens",
+        ): "mean number of generated tokens per rollout, excluding tool results",
+        ("clipped", "share"): "share of rollouts that were cut off within a turn",
         (
             "unfinished",
             "share",
-        ): "share of rollouts that ran out of tokens or turns before the episode ended",
+        ): "share of rollouts that reached the token or turn limit before the episode ended",
     },
     "sampling": {
-        ("drawn_groups", "count"): "number of groups that were generated, including refills",
-        ("dropped_groups", "count"): "number of groups that are dead or have no token in the loss",
+        ("drawn_groups", "count"): "number of groups that were generated, including replacements",
+        ("dropped_groups", "count"): (
+            "number of groups that were dropped because they are dead or have no tokens in the loss"
+        ),
         ("surplus_groups", "count"): "number of live groups that did not fit into the batch",
-        (
-            "masked_groups",
-            "count",
-        ): "number of groups in the batch that are masked because too few live groups were found",
+        ("masked_groups", "count"): (
+            "number of dead groups that fill up the batch and are masked in the loss"
+        ),
         ("sampling_rounds", "count"): "number of sampling rounds, including the first",
     },
     "update": {
-        ("loss", "number"): "training loss; in supervised steps, cross-entropy in nats per token",
-        ("grad_norm", "number"): "gradient norm before clipping; 0 means no learning signal",
+        (
+            "loss",
+            "number",
+        ): "training loss; in supervised steps, the cross-entropy in nats per token",
+        (
+            "grad_norm",
+            "number",
+        ): "gradient norm before clipping; 0 means that the step has no learning signal",
         ("learning_rate", "number"): "learning rate of the step",
         ("entropy", "nats"): "mean entropy of the policy per generated token",
-        (
-            "kl",
-            "nats",
-        ): "mean KL divergence of the policy from the reference model per token, if there"
-        " is a reference model",
-        ("policy_loss", "number"): "policy loss, a part of `loss`",
+        ("kl", "nats"): (
+            "mean KL divergence of the policy from the reference model per token; only with a"
+            " reference model"
+        ),
+        ("policy_loss", "number"): "policy term of `loss`",
         ("ratio", "number"): "mean importance ratio of the tokens; 1 if each batch is used for one"
         " update",
-        ("mismatch", "nats"): "mean of ratio - 1 - log(ratio) over the tokens of a new batch;"
-        " measures the difference between the probabilities in training and"
-        " at sampling, and is about 0 if they agree",
+        ("mismatch", "nats"): (
+            "mean of ratio - 1 - log(ratio) over the tokens of a new batch; about 0 if"
+            " training and sampling compute the same token probabilities"
+        ),
         ("clip_low", "share"): "share of tokens whose ratio is clipped at the lower bound",
         ("clip_high", "share"): "share of tokens whose ratio is clipped at the upper bound",
         ("learnt_tokens", "tokens"): "number of tokens in the loss",
         (
             "nonfinite_gradients",
             "count",
-        ): "number of parameter tensors whose gradient contains nan or infinity",
-        ("nonfinite_weights", "count"): "number of parameter tensors that contain nan or infinity",
+        ): "number of parameter tensors whose gradient contains NaN or infinity",
+        ("nonfinite_weights", "count"): "number of parameter tensors that contain NaN or infinity",
     },
     "guards": {
-        (
-            "guard_severity",
-            "count",
-        ): "strongest action of the guards: 0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop",
+        ("guard_severity", "count"): (
+            "most severe action of the guards: 0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back,"
+            " 5 stop"
+        ),
         ("updates", "count"): "number of updates since the start of the run",
         ("skipped_updates", "count"): "number of skipped updates since the start of the run",
         ("roll_backs", "count"): "number of roll-backs since the start of the run",
-        ("learning_rate_scale", "number"): "factor by which the guards multiply the learning rate",
+        (
+            "learning_rate_scale",
+            "number",
+        ): "factor by which the guards multiply the scheduled learning rate",
     },
     "evaluation": {
+        ("held_out_accuracy", "share"): (
+            "share of selection tasks that the model solves with greedy decoding; selection"
+            " tasks are not used for training"
+        ),
+        ("held_out_low", "share"): "lower bound of the 95 % Wilson interval of `held_out_accuracy`",
         (
-            "held_out_accuracy",
+            "held_out_high",
             "share",
-        ): "share of selection tasks that the model solves with greedy decoding after"
-        " the step; these tasks are not used for training",
-        ("held_out_low", "share"): "lower end of the 95 % Wilson interval of `held_out_accuracy`",
-        ("held_out_high", "share"): "upper end of the 95 % Wilson interval of `held_out_accuracy`",
+        ): "upper bound of the 95 % Wilson interval of `held_out_accuracy`",
         ("held_out_answered", "share"): "share of selection tasks that the model answers",
         ("held_out_validity", "share"): "`validity` on selection tasks",
         ("held_out_episodes", "count"): "number of scored selection tasks",

@@ -1,35 +1,36 @@
-"""Advantage estimators: pure functions from the rewards of a batch to its advantages.
+"""Advantage estimators: pure functions that map rewards to advantages.
 
-Rewards and groups have the shape [N], one value for each rollout. The rollouts of one task have the
-same group number and need not be adjacent. A rollout without a reward (nan) gets the advantage 0
-and is excluded from all statistics. Statistics are computed over all rollouts that are passed in,
-so gather the rollouts of all processes first.
+Rewards and group numbers have the shape [N], with one value per rollout. The rollouts of one task
+have the same group number and need not be adjacent. A rollout without a reward (nan) gets the
+advantage 0 and is excluded from all statistics. Statistics are computed over all rollouts that are
+passed, so gather the rollouts of all processes first.
 
-In these formulas r_i is the reward of a rollout, n the size of its group g, and std the sample
+In these formulas, r_i is the reward of a rollout, n the size of its group g, and std the sample
 standard deviation:
 
-    group_normalized           GRPO: (r_i - mean_g r) / (std_g r + 1e-4)
-    group_centered             Dr. GRPO: r_i - mean_g r
-    leave_one_out              RLOO: r_i - mean_{j != i} r_j = n / (n - 1) (r_i - mean_g r)
-    batch_scaled               Lite PPO: (r_i - mean_g r) / max(std r + 1e-4, 0.1)
-    batch_normalized           REINFORCE++: (r_i - mean r) / max(std r + 1e-4, 0.1)
-    batch_normalized_baseline  REINFORCE++ with baseline: a_i = r_i - mean_g r,
-                               a_i / max(std a + 1e-4, 0.1)
-    turn_normalized            GTPO, for each turn s: G_is = r_is + r_i(s+1) + ...,
-                               a_is = G_is - mean_{j != i} G_js, a_is / max(std a + 1e-4, 0.1)
+    group_normalized: GRPO, (r_i - mean_g r) / (std_g r + 1e-4)
+    group_centered: Dr. GRPO, r_i - mean_g r
+    leave_one_out: RLOO, r_i - mean_{j != i} r_j = n / (n - 1) (r_i - mean_g r)
+    batch_scaled: Lite PPO, (r_i - mean_g r) / max(std r + 1e-4, 0.1)
+    batch_normalized: REINFORCE++, (r_i - mean r) / max(std r + 1e-4, 0.1)
+    batch_normalized_baseline: REINFORCE++ with baseline, a_i / max(std a + 1e-4, 0.1) with
+        a_i = r_i - mean_g r
+    turn_normalized: GTPO, for each turn s: a_is / max(std a + 1e-4, 0.1) with
+        a_is = G_is - mean_{j != i} G_js and G_is = r_is + r_i(s+1) + ...
 
 Papers: Shao et al. 2024, arXiv:2402.03300 (GRPO); Liu et al. 2025, arXiv:2503.20783 (Dr. GRPO);
 Ahmadian et al. 2024, arXiv:2402.14740 (RLOO); Liu et al. 2025, arXiv:2508.08221 (Lite PPO); Hu
 2025, arXiv:2501.03262 (REINFORCE++); Ding et al. 2025, arXiv:2511.14846 (GTPO). `group_normalized`,
 `group_centered` and `batch_scaled` correspond to TRL's `scale_rewards` "group", "none" and "batch";
-TRL's "batch" has no floor of 0.1.
+TRL's "batch" has no lower bound of 0.1 on the divisor.
 
 Dividing by the standard deviation of a group discards the scale of the reward differences within
-the group. In groups of two every nonzero advantage is .707 or -.707, regardless of the rewards. The
-default estimator of the reference trainer is therefore `batch_normalized_baseline`. The GTPO paper
-normalizes over the rollouts that reached a turn, which is biased if the policy decides when to stop
-(verl-project/verl#7244). Here the baseline covers all other rollouts of the group, with a return of
-0 for those that ended before the turn.
+the group. In groups of two, every nonzero advantage is 0.707 or -0.707, regardless of the rewards.
+The reference trainer therefore uses `batch_normalized_baseline` by default. The GTPO paper
+normalizes each turn only over the rollouts that reached it, which introduces a bias if the policy
+decides when to stop (verl-project/verl#7244). In this implementation, the baseline of a turn
+averages over all other rollouts of the group, and a rollout that ended before the turn has a return
+of 0.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ def advantages(
     Args:
         name: Name of an estimator in `ESTIMATORS` or `TURN_ESTIMATORS`.
         rewards: [N] float, nan for a rollout without a reward.
-        groups: [N] int, equal for the rollouts of one task.
-        turn_rewards: [N, S] float, required by turn-level estimators. Rewards at the end of the
-            episode belong to the last turn.
-        taken: [N, S] bool, True for the turns that each rollout has. Required by turn-level
+        groups: [N] int, the group number of each rollout, equal for rollouts of the same task.
+        turn_rewards: [N, S] float, required by turn-level estimators. Rewards given at the end of
+            the episode are assigned to the last turn.
+        taken: [N, S] bool, True for each turn that the rollout contains. Required by turn-level
             estimators.
         limit: Advantages are clipped to [-limit, limit]; None disables clipping.
 

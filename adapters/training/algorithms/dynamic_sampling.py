@@ -1,19 +1,17 @@
 """Dynamic sampling: dead groups are replaced until a step has enough live groups.
 
-    draw the groups of a step -> keep the live ones -> draw more for the missing ones -> ...
+A group is dead if all its rollouts had the same outcome (see the module `groups`), even if the
+costs of their calls differ. The advantages of a dead group would reflect only small differences in
+the number of tool calls. Live groups are kept in the order in which they were drawn, which avoids a
+selection bias. A step draws a limited number of groups. If too few of these groups are live, the
+step is filled up with dead groups, which the trainer excludes from the loss.
 
-A group is dead when all its members had the same outcome (`groups`), even if their costs differ.
-The advantages of a dead group would reflect only small differences in the number of calls. Live
-groups are kept in the order in which they were drawn, so sampling does not favor any kind of live
-group. A step draws a limited number of groups. If too few of these groups are live, the step is
-filled up with dead groups, which the trainer excludes from the loss.
-
-Each process collects its own groups, and all processes draw the same number of times. They exchange
-counts, from which each process computes the same size of the next draw. Tasks come from a
+Each process collects its own groups, and all processes draw the same number of times. The processes
+exchange their counts, so they all compute the same size for the next draw. Tasks come from a
 `TaskStream`, whose only state is the number of tasks drawn.
 
-Paper: Yu et al. 2025 (DAPO), arXiv:2503.14476, section 3.2, which replaces groups whose rollouts
-are all correct or all incorrect.
+The method follows section 3.2 of the DAPO paper (Yu et al. 2025, arXiv:2503.14476), which replaces
+groups whose rollouts are all correct or all incorrect.
 """
 
 from __future__ import annotations
@@ -31,17 +29,17 @@ G = TypeVar("G")
 
 
 class TaskStream:
-    """An endless stream of tasks: shuffled rounds, each with every playable task once.
+    """An endless stream of tasks in shuffled rounds; each round has every playable task once.
 
-    All processes follow the same order, skip the same unplayable tasks, and divide the other tasks
-    among themselves in turn. Therefore two processes never get the same task in a round. A task is
-    checked when the stream reaches it. The state is the number of tasks passed so far, including
-    unplayable ones.
+    All processes follow the same order, skip the same unplayable tasks, and distribute the other
+    tasks among themselves in round-robin order. Therefore two processes never get the same task in
+    the same round. Whether a task is playable is checked when the stream reaches it. The state is
+    the number of tasks that the stream has passed so far, including unplayable ones.
 
     Args:
-        size: Number of tasks; the stream yields their positions.
+        size: Number of tasks; the stream yields positions from 0 to `size - 1`.
         seed: Seed of the order.
-        name: Streams with different names have different orders.
+        name: Name of the stream; streams with different names have different orders.
         process: Rank of this process, from 0.
         processes: Number of processes.
         is_playable: Function that returns whether the task at a position can be played; it must
@@ -76,7 +74,7 @@ class TaskStream:
         """Return the positions of the next `count` playable tasks of this process.
 
         Raises:
-            ConfigurationError: If an entire round has no playable task.
+            ConfigurationError: If none of the tasks in an entire round is playable.
         """
         playable, refused = list[int](), 0
         while len(playable) < count * self._processes:
@@ -102,7 +100,8 @@ class TaskStream:
         """Restore a state; the number of processes may have changed.
 
         Raises:
-            ConfigurationError: If the state has a different number of tasks or a different seed.
+            ConfigurationError: If the state belongs to a stream with a different number of tasks or
+                a different seed.
         """
         if (state["size"], state["key"]) != (self._size, self._key):
             raise ConfigurationError(
@@ -118,8 +117,8 @@ class Filled(NamedTuple, Generic[G]):
     Attributes:
         live: Groups to learn from, at most `places`.
         dead: Dead groups that fill up the step; the trainer must exclude them from the loss.
-        metrics: Metrics named as in `toolgym.runs.metrics`. All except `sampling_rounds` are counts
-            of this process that must be summed over processes.
+        metrics: Metrics named as in `toolgym.runs.metrics`. All of them except `sampling_rounds`
+            are counts for this process and must be summed over all processes.
     """
 
     live: list[G]
@@ -134,20 +133,21 @@ def fill(
     outcomes: Callable[[G], Sequence[Outcome | None]],
     exchange: Callable[[tuple[int, int, int]], Sequence[Sequence[int]]] = lambda tally: [tally],
 ) -> Filled[G]:
-    """Draw groups until a step has enough live ones, or the limit is reached.
+    """Draw groups until a step has enough live groups or the limit is reached.
 
     Args:
         places: Number of groups that this process learns from in the step.
-        max_draws: Maximum number of groups that it draws, as a multiple of `places`. With 1 no dead
-            group is replaced. 3 is enough for groups of 8 at a success rate of 5 %.
-        draw: Function that generates the given number of groups. The first call is made with
-            `places`.
-        outcomes: Function that returns the outcomes of a group's members, None for a member that
-            does not count.
-        exchange: Function that gathers the numbers of missing, live and drawn groups of all
-            processes, in the same order on each. The size of the next draw is the number of groups
-            that the process with the most missing groups needs, given the share of live groups so
-            far. It is at most `places`, a number of groups that is known to fit into memory.
+        max_draws: Maximum number of groups that this process draws, as a multiple of `places`. With
+            1, no dead group is replaced; 3 is enough for groups of 8 rollouts at a success rate of
+            5 %.
+        draw: Function that plays the given number of groups and returns them. The function
+            is first called with `places`.
+        outcomes: Function that returns the outcomes of a group's members, with None for members
+            that are excluded.
+        exchange: Function that gathers the numbers of missing, live and drawn groups from all
+            processes, in the same order on every process. Each draw is sized by the process that is
+            missing the most groups and by the share of live groups so far. No draw exceeds `places`
+            groups, since that number of groups is known to fit into memory.
 
     Raises:
         ConfigurationError: If `places` is below 1, since a group must not be split across

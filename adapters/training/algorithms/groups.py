@@ -1,9 +1,9 @@
 """Groups of rollouts: dead and live groups, their shares, and advice on the group size.
 
-A group consists of all rollouts of one task in one step. The outcome of a rollout is its
-correctness and its progress bin. A group is dead when all its scored members have the same outcome,
-even if their rewards differ by the costs of their calls. Other trainers count groups with equal
-rewards instead, so this module computes both shares.
+A group consists of all rollouts of one task in one step. The outcome of a rollout combines its
+correctness with its progress, which is divided into bins. A group is dead if all its scored members
+have the same outcome, even if their rewards differ by the costs of their calls. Other trainers
+count groups with equal rewards instead, so this module computes the shares of both kinds of groups.
 
 A rollout that is unscored because of a fault has no outcome (None) and no reward (nan or infinity).
 A group with fewer than two scored members is dead.
@@ -41,7 +41,7 @@ def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
 
 
 def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
-    """Return whether a group has fewer than two different outcomes. None means an unscored member.
+    """Return whether a group has fewer than two different outcomes. None marks an unscored member.
 
     >>> is_dead([Outcome(False, 3), Outcome(False, 4), None])
     False
@@ -50,7 +50,7 @@ def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
 
 
 def has_equal_rewards(rewards: Iterable[float]) -> bool:
-    """Return whether the rewards of a group are equal, or fewer than two members are scored."""
+    """Return whether a group has equal rewards or fewer than two scored members."""
     finite = list(filter(math.isfinite, rewards))
     return len(finite) < 2 or max(finite) - min(finite) < _SAME
 
@@ -58,7 +58,7 @@ def has_equal_rewards(rewards: Iterable[float]) -> bool:
 def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> float:
     """Return the share of groups that are dead (metric `dead_groups`).
 
-    Groups with only one member do not count. The share is nan if there are no other groups.
+    Groups with only one member are excluded. The share is nan if every group has only one member.
     """
     return mean([is_dead(each) for each in by_group(outcomes, groups).values() if len(each) > 1])
 
@@ -66,7 +66,7 @@ def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> flo
 def equal_rewards_share(rewards: Iterable[float], groups: Iterable[int]) -> float:
     """Return the share of groups with equal rewards (metric `zero_variance_groups`).
 
-    Groups with only one member do not count. The share is nan if there are no other groups.
+    Groups with only one member are excluded. The share is nan if every group has only one member.
     """
     members = by_group(rewards, groups).values()
     return mean([has_equal_rewards(each) for each in members if len(each) > 1])
@@ -75,9 +75,9 @@ def equal_rewards_share(rewards: Iterable[float], groups: Iterable[int]) -> floa
 def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
     """Estimate the share of groups of a given size whose members do not all have the same result.
 
-    For each task, the estimate is the share of subsets of `size` scored attempts that contain
-    different results; the mean over tasks is unbiased. If a task has fewer attempts, all of them
-    are used, which gives a lower bound.
+    For each task, the estimate is the share of all subsets of `size` scored attempts that contain
+    different results. The mean over tasks is an unbiased estimate. If a task has fewer than `size`
+    scored attempts, all of them are used, and the estimate is a lower bound.
 
     Args:
         tries: Results of the attempts at each task; None for an attempt that is not scored.
@@ -101,11 +101,11 @@ def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
 def group_size_advice(tries: Sequence[Sequence[bool | None]]) -> str:
     """Return advice on the smallest group size at which half of the groups have mixed results.
 
-    A group is mixed if it has correct and incorrect members.
+    A group is mixed if it has both correct and incorrect members.
 
     Args:
         tries: Whether each attempt at each task was correct; None for an attempt that is not
-            scored. Sizes up to the number of attempts are compared.
+            scored. Group sizes up to the number of attempts per task are considered.
 
     >>> group_size_advice([[True, False, False, False]] * 3 + [[False] * 4])
     'A group size of 4 is enough: 75% of groups have correct and incorrect members.'

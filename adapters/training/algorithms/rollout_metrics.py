@@ -1,7 +1,7 @@
-"""Batch metrics of rollouts, the same for every trainer: rewards, groups, validity and lengths.
+"""Metrics of a batch of rollouts for all trainers: rewards, groups, validity and lengths.
 
-The metrics of groups (`groups`) show whether the batch has a learning signal. The shares of valid,
-repaired and failed calls show whether the policy is healthy. Names are those of
+The group metrics (see the module `groups`) show whether the batch has a learning signal. The shares
+of valid, repaired and failed calls show whether the policy is healthy. Metric names are defined in
 `toolgym.runs.metrics`.
 """
 
@@ -31,8 +31,8 @@ class Figures:
         outcome: Correctness and progress bin.
         answered: Whether the rollout ended with an answer.
         turns: Number of turns of the model.
-        valid_turns: Number of turns in which every call was bound.
-        calls: Number of calls that were executed or rejected.
+        valid_turns: Number of turns in which the arguments of every call were bound to a tool.
+        calls: Number of calls, including rejected ones.
         repairs: Number of repairs of calls.
         failures: Number of calls that ended in an error.
         over_limit: Number of calls that exceeded a limit on steps or memory.
@@ -106,8 +106,8 @@ def batch_metrics(
         groups: Group number of each rollout; members need not be adjacent.
 
     Returns:
-        The metrics of `toolgym.runs.metrics` whose source is `rollouts`. A share or mean over no
-        values is nan.
+        The metrics that `toolgym.runs.metrics` lists with the source `rollouts`. A share or mean is
+        nan if there are no values.
     """
     scored = [figure for figure in figures if figure.scored]
     finite = [reward for reward in rewards if math.isfinite(reward)]

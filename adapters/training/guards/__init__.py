@@ -1,6 +1,6 @@
 """Guards: checks of training metrics that warn, skip an update, roll back or stop.
 
-- `guards` decides on each optimizer step.
+- `guards` decides whether to make each optimizer step.
 - `checks` holds the table of guards and their checks.
 - `config` holds the settings.
 - `fault_limit` ends a run whose environment keeps failing.

@@ -3,13 +3,13 @@
     check(now, run, config) -> Finding | None
 
 `now` contains the finite metrics of the step, named as in `toolgym.runs.metrics`. `run` contains a
-`Track` of each metric in `TRACKED`, including this step. A share is compared with the best value of
-the run, taking the sampling errors of both into account. Entropy, gradient norm and mismatch are
-compared with their values in the first steps, since their healthy values depend on the model and
-the task.
+`Track` for each metric in `TRACKED`, including the current step. If a metric is a share, it is
+compared with its best value in the run, taking the sampling errors of both values into account.
+Entropy, gradient norm and `mismatch` are compared with their values in the first steps, since their
+healthy values depend on the model and the task.
 
-To add a guard, write its check, add its metric to `TRACKED`, its name to `config.GuardName`, and a
-row to `GUARDS`.
+To add a guard, write its check, and add its metric to `TRACKED`, its name to `config.GuardName`,
+and a row to `GUARDS`.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Finding(NamedTuple):
 
     Attributes:
         reason: The observation, with its values.
-        advice: Advice that depends on the metrics; if empty, the advice of the guard applies.
-        since: First step of the observed values; 0 means this step only.
+        advice: Advice that depends on the metrics; if empty, the advice of the guard is used.
+        since: First step of the values that led to the finding; 0 means only the current step.
     """
 
     reason: str
@@ -70,9 +70,9 @@ class Track(BaseModel):
 
     Attributes:
         first: The first values of the run.
-        recent: Step, value and sample size of the latest values since the last roll-back.
-        best: The highest mean of successive values for each window length in `SCALES`, excluding
-            the last value.
+        recent: Steps, values and sample sizes of the latest entries since the last roll-back.
+        best: For each window length in `SCALES`, the highest mean of that many consecutive values,
+            excluding the latest value.
         squares: Squared differences of successive values.
     """
 
@@ -120,8 +120,8 @@ class RunHistory(BaseModel):
 
     Attributes:
         tracks: The track of each metric in `TRACKED`.
-        nonfinite: Metrics of this step that are nan or infinite and must be finite.
-        idle: Number of successive steps without a learning signal, up to this one.
+        nonfinite: Metrics of this step that must be finite but are nan or infinite.
+        idle: Number of consecutive steps without a learning signal, including the current one.
         idle_rollouts: Number of rollouts in these steps.
     """
 
@@ -146,10 +146,10 @@ class RunHistory(BaseModel):
         return now
 
     def restart(self) -> None:
-        """Clear the values that belong to weights that a roll-back discarded.
+        """Clear the values that were measured with weights that a roll-back discarded.
 
-        Best values are kept, except those of outcomes on training tasks. If restored weights
-        perform worse on training tasks than before, the tasks have become harder.
+        Best values are kept, except for metrics of outcomes on training tasks. If restored weights
+        perform worse on training tasks than they did before, the tasks have become harder.
         """
         for key, (size, _) in TRACKED.items():
             self.tracks[key].recent = []
@@ -158,7 +158,7 @@ class RunHistory(BaseModel):
 
 
 def has_rollouts(now: Numbers) -> bool:
-    """Return whether a step is the first update from its rollouts."""
+    """Return whether a step makes the first update from its rollouts."""
     return not now.keys().isdisjoint({"reward", "validity", "accuracy"})
 
 
@@ -201,9 +201,9 @@ def fall(
     """Compare a share with the best value of the run, and return a finding if the share has fallen.
 
     Means over the last 1, 2, 4, ... 64 values are compared with the best means over at least as
-    many values. The variance of a value is the binomial variance. Once enough values are known, the
-    variance of the differences between values is used if it is larger, since rollouts of a task
-    have similar outcomes.
+    many values. By default, the variance of a value is the binomial variance. Once there are enough
+    values, the variance of the differences between values is used if it is larger, since rollouts
+    of a task have similar outcomes.
 
     Args:
         now: Metrics of the step.
@@ -211,9 +211,11 @@ def fall(
         config: Settings of the guards.
         key: The share, a name in `TRACKED`.
         drop: Relative drop from the best value at which the guard trips.
-        cluster: Factor on the binomial variance until 16 differences are known.
-        error_scales: Factors on `config.errors` for a single value and for a mean of several.
-        early: Whether the best value may be a mean of fewer than four values.
+        cluster: Factor by which the binomial variance is multiplied until 16 differences are
+            available.
+        error_scales: Factors by which `config.errors` is multiplied: one for a single value and one
+            for a mean of several values.
+        early: Whether a mean of fewer than four values can be the best value.
     """
     if key not in now:
         return None
@@ -250,7 +252,7 @@ def _times(count: int) -> str:
 
 
 def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Trip if the share of answers, or of answers to answerable questions, falls by a quarter."""
+    """Trip if the model answers a quarter fewer of all questions or of the answerable questions."""
     falls = (fall(now, run, config, key=key) for key in ("answered", "refused_answerable"))
     return next(filter(None, falls), None)
 
@@ -258,8 +260,9 @@ def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | N
 def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """Trip if the entropy is far above or below that of the first steps.
 
-    The upper limit is 4 times that entropy. The lower limit is `config.entropy_floor` times that
-    entropy and does not apply if the tasks are solved.
+    The upper limit is 4 times the entropy of the first steps. The lower limit is
+    `config.entropy_floor` times the entropy of the first steps and does not apply if the tasks are
+    solved.
     """
     level, start = run.tracks["entropy"].level, run.tracks["entropy"].start
     if level is None or start is None:
@@ -281,7 +284,7 @@ def kl(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
 def gradient(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """Trip if a loss, gradient or weight is not finite, or if the gradient norm jumps.
 
-    A jump is a norm above 10 times the largest of the previous 50.
+    A jump is a gradient norm above 10 times the largest of the previous 50 norms.
     """
     if run.nonfinite:
         verb = "is" if len(run.nonfinite) == 1 else "are"
@@ -309,7 +312,7 @@ def growth(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None
 
 
 def mismatch(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Trip if the probabilities of fresh rollouts differ between training and sampling."""
+    """Trip if the token probabilities of fresh rollouts differ between training and sampling."""
     level, start = run.tracks["mismatch"].level, run.tracks["mismatch"].start
     limit = min(0.2, max(0.05, 5 * start)) if start is not None else 0.2
     if level is not None and level > limit:
@@ -354,19 +357,20 @@ def _is_solved(now: Numbers) -> bool:
 
 @dataclass(frozen=True)
 class Guard:
-    """A guard: a check, and the actions that it requests while it keeps tripping.
+    """A guard: a check, and the actions that the guard requests while the check keeps tripping.
 
     Attributes:
         name: Name in the config, in findings and in the docs.
         reads: Metrics that the guard reads. The guard checks only steps that have at least one of
-            them. If empty, the guard checks all steps.
+            these metrics. If empty, the guard checks all steps.
         check: Function that returns a finding if the guard trips.
         actions: Actions in order. The first action is requested when the guard trips, the next one
             if the guard still trips `wait` steps later. The last action is repeated. After ten
             steps without a trip, the sequence starts over.
         advice: Suggested changes, starting with the remedy for the most likely cause.
-        wait: Number of steps with the guard's metrics between two actions, or the name of the
-            `GuardConfig` field that holds this number. With 0, the guard acts at every step.
+        wait: Number of steps between two actions, counting only steps that have the guard's
+            metrics, or the name of the `GuardConfig` field that holds this number. With 0, the
+            guard can act at every step.
         blames_weights: Whether a trip marks the weights as unhealthy. Roll-backs do not restore
             unhealthy weights.
     """

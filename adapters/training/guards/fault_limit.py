@@ -1,7 +1,7 @@
-"""`FaultLimit` ends a run whose environment keeps failing; guards raise `TrainingStopped`.
+"""The limit on environment failures in a run, and the exception with which guards stop a run.
 
 Rollouts that are unscored because of a fault are excluded from training, so a single fault costs
-one rollout. Without a limit, a run whose database is missing would continue for hours without
+only one rollout. Without a limit, a run whose database is missing would continue for hours without
 learning anything.
 """
 
@@ -18,15 +18,15 @@ SHORTEST: Final = 5
 
 
 class FaultLimit:
-    """A limit on failed rollouts, which ends a run with `EnvironmentFault`.
+    """A limit on the share of failed rollouts; exceeding it ends the run with `EnvironmentFault`.
 
-    The faults of the last 20 steps are compared with the number of rollouts in 20 such steps, even
-    if fewer steps have been made. Therefore a single bad step at the start does not stop a run, and
-    a total failure stops it at the fifth step. Runs of fewer than 20 steps use their number of
-    steps instead of 20, but at least five.
+    The number of faults in the last 20 steps is divided by the number of rollouts in 20 steps, even
+    if fewer steps have been made. Therefore a single bad step at the start does not stop a run,
+    whereas a run in which every rollout fails stops at the fifth step. For a run of fewer than 20
+    steps, the window is the number of its steps, but at least five.
 
     Args:
-        steps: Number of optimizer steps of the whole run.
+        steps: Number of optimizer steps of the entire run.
         limit: Maximum share of rollouts with a fault.
 
     >>> limit = FaultLimit(steps=100)

@@ -1,11 +1,12 @@
 """`Guards` decides whether to make each optimizer step, based on the metrics of the step.
 
-    every step   rollouts -> loss and gradient -> Guards.observe -> optimizer step, or none
+    rollouts -> loss and gradient -> Guards.observe -> optimizer step, unless a guard skips it
 
 The trainer calls `Guards.observe` once for each optimizer step, after the gradient is computed and
-before weights change. Metrics of the rollouts describe the weights before the update. Omit metrics
-that a step does not have; for example, a second update from the same rollouts has no new value of
-`validity`. Pass the metrics of an evaluation on held-out tasks with the step after the evaluation.
+before the weights change. Metrics of the rollouts describe the weights before the update. Omit
+metrics that a step does not have; for example, a second update from the same rollouts has no new
+value of `validity`. Pass the metrics of an evaluation on held-out tasks together with the metrics
+of the next step.
 
 The trainer carries out the decision:
 
@@ -55,7 +56,8 @@ class Decision:
         action: The most severe action that any guard requests.
         findings: Findings of the guards that request an action, in the order of `GUARDS`.
         update: Whether to make the update of the step.
-        learning_rate_scale: Factor on the scheduled learning rate from this step on.
+        learning_rate_scale: Factor by which the scheduled learning rate is multiplied from this
+            step on.
         log_lines: Lines to log.
         diagnosis: Reasons for a stop, and advice; empty unless the action is `stop`.
     """
@@ -78,10 +80,11 @@ class GuardState(BaseModel):
     """The state of one guard.
 
     Attributes:
-        taken: Number of actions since the last ten successive steps without a trip.
+        taken: Number of actions requested since the guard last went ten consecutive steps without
+            tripping.
         waited: Steps since the last action.
-        calm: Number of successive steps without a trip.
-        times: Number of findings in the whole run.
+        calm: Number of consecutive steps without a trip.
+        times: Number of findings in the entire run.
         logged: Severity of the last logged finding.
     """
 
@@ -108,16 +111,17 @@ class GuardsState(BaseModel):
     Attributes:
         run: The metrics of the run.
         guards: The state of each guard.
-        healthy: The last steps after which the weights were healthy.
-        returned: The step of the snapshot that was last restored, and the step of that roll-back.
+        healthy: The latest steps after which the weights were found healthy.
+        returned: The step of the snapshot that was last restored, and the step at which the
+            roll-back happened.
         step: The last step.
         scale: Factor on the scheduled learning rate.
         updates: Number of updates.
         skipped: Number of skipped updates.
         roll_backs: Number of roll-backs.
         recent: Number of roll-backs that count toward the limit.
-        calm: Number of consecutive updates since the last roll-back without an action more severe
-            than a warning.
+        calm: Number of updates since the last roll-back for which no guard requested more than a
+            warning.
         last: The action of the last decision.
     """
 
@@ -151,12 +155,13 @@ class Guards:
         self._state = GuardsState()
 
     def observe(self, step: int, metrics: Mapping[str, Any]) -> Decision:
-        """Decide whether to perform the update of a step.
+        """Decide whether to make the update of a step, given its metrics.
 
         Args:
-            step: The optimizer step, from 1. The count continues after a roll-back.
-            metrics: Values named as in `toolgym.runs.metrics`, including nan and infinity. Pass
-                values aggregated over all processes, so that every process makes the same decision.
+            step: The optimizer step, from 1. Step numbers keep increasing after a roll-back.
+            metrics: Metrics of the step, named as in `toolgym.runs.metrics`, including nan and
+                infinite values. Pass values aggregated over all processes, so that every process
+                makes the same decision.
         """
         state, self._state.step = self._state, step
         now = state.run.add(step, metrics)
@@ -251,8 +256,8 @@ class Guards:
         """Choose the snapshot to restore on a roll-back.
 
         A snapshot qualifies if its weights were used to sample a batch in which no guard found the
-        weights unhealthy. Snapshots that were restored in the last 100 steps are skipped if there
-        are others, because training from them has failed again.
+        weights unhealthy. Weights that were restored in the last 100 steps are skipped if other
+        snapshots qualify, since training from them failed again.
 
         Args:
             steps: Optimizer steps after which a snapshot was taken; 0 is the snapshot before the
@@ -260,7 +265,7 @@ class Guards:
 
         Returns:
             The step of the latest snapshot that qualifies. None means that there is no such
-            snapshot and the trainer must stop.
+            snapshot, so the trainer must stop.
         """
         state = self._state
         healthy = sorted(set(steps) & set(state.healthy))
@@ -276,18 +281,18 @@ class Guards:
 
     @property
     def learning_rate_scale(self) -> float:
-        """The current factor on the learning rate. A resumed run keeps it."""
+        """The current factor on the scheduled learning rate, which a resumed run keeps."""
         return self._state.scale
 
     @property
     def healthy_steps(self) -> list[int]:
-        """The last steps after which the weights were healthy, at most `REMEMBERED`."""
+        """The latest steps after which the weights were healthy, at most `REMEMBERED` of them."""
         return list(self._state.healthy)
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the guards after the last `observe`.
 
-        Names are those of `toolgym.runs.metrics`.
+        Metric names are defined in `toolgym.runs.metrics`.
         """
         state = self._state
         return {
@@ -316,7 +321,7 @@ def rollback_message(step: int, place: int) -> str:
 
 
 def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
-    """Return the message for a stop because there is no healthy snapshot to restore.
+    """Return the message that reports a stop because there is no healthy snapshot to restore.
 
     Args:
         step: The optimizer step.

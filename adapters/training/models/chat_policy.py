@@ -1,9 +1,9 @@
-"""A chat model as a policy that reads the transcript through its chat template.
+"""A policy for chat models, whose prompts are rendered with the model's chat template.
 
-`ChatModelPolicy` is used for the evaluations before and after training, and for `toolgym eval
---policy PATH_OR_HUB_ID`. An action is the text that the model generates, without the token that
-ended the turn. The action includes a thinking tag that the prompt opened, as in training. The
-environment parses the calls in the text, so the same parser is used for all models.
+`ChatModelPolicy` plays the episodes of `toolgym eval --policy PATH_OR_HUB_ID` and of the
+evaluations before and after training. Each action is the text that the model generated, without the
+token that ended the turn. If the prompt opened a thinking tag, the action includes this tag, as in
+training. The environment parses the calls in the text, so the same parser is used for all models.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from toolgym.policies import Situation
 
 
 class ChatModelPolicy:
-    """A causal language model with a chat template.
+    """A policy that generates its actions with a causal language model and a chat template.
 
     Args:
         model: The model, which is put into evaluation mode while it generates.
@@ -41,10 +41,10 @@ class ChatModelPolicy:
         temperature: Sampling temperature; 0 means greedy decoding.
         max_new_tokens: Maximum number of tokens of one turn. Longer turns are cut off.
         batch: Maximum number of episodes in one forward pass.
-        seed: Seed of sampling. It is combined with the seed of the situation and the number of the
-            turn.
+        seed: Seed of sampling. The seed is combined with the seed of the situation and the turn
+            number.
 
-    The action is empty if the transcript leaves no room for a turn in the model's context.
+    The action is empty if the transcript leaves no room for another turn in the model's context.
     """
 
     def __init__(
@@ -115,16 +115,16 @@ def load_model(
     chat_template: str | ChatTemplate | None = None,
     device: str | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load model and tokenizer from a folder or the hub.
+    """Load model and tokenizer from a folder or the Hugging Face hub.
 
     Args:
-        path_or_hub_id: A folder, an id on the hub, or the name of a published model.
-        for_training: Whether to load the weights in `dtype`. Otherwise they keep the dtype of the
-            file.
+        path_or_hub_id: A folder, a model id on the hub, or the name of a published model.
+        for_training: Whether to load the weights in `dtype` instead of the data type of the file.
         dtype: Data type for training: `float32`, `bfloat16`, or `auto` for the faster one on this
             machine.
-        chat_template: Chat template that replaces the tokenizer's: `hermes`, or the path of a Jinja
-            file (`adapters.training.models.chat_templates`). None keeps the tokenizer's template.
+        chat_template: Chat template that replaces the tokenizer's template: `hermes`, or the path
+            of a Jinja file (see `adapters.training.models.chat_templates`). None keeps the
+            tokenizer's template.
         device: Device of the model. None means the GPU if there is one, otherwise the CPU.
 
     Raises:

@@ -1,8 +1,9 @@
-"""Prefix grouping: on CPUs, a common prefix of several sequences is computed once.
+"""Prefix grouping: on CPUs, the common prefix of several sequences is computed only once.
 
-The rollouts of a group share their prompt, and the prompts of an environment share its tools. The
-model processes such a prefix only once, and all sequences continue from its KV cache. Gradients
-flow back through the cache and are summed (Liu et al. 2025, arXiv:2506.05433).
+The rollouts of a group share their prompt, and the prompts of an environment share the descriptions
+of its tools. The model processes such a prefix once, and all sequences continue from the KV cache
+of the prefix. Gradients flow back through the cache and are summed (Liu et al. 2025,
+arXiv:2506.05433).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Cluster(NamedTuple):
-    """Sequences that are processed together: indices, and length of the common prefix."""
+    """Sequences that are processed together: their indices and the length of their prefix."""
 
     indices: list[int]
     common: int
@@ -38,17 +39,16 @@ class Cluster(NamedTuple):
 def clusters(texts: Sequence[Example]) -> list[Cluster]:
     """Divide sequences into clusters of lexicographic neighbors that share a prefix.
 
-    A sequence is added to the previous cluster if the cluster then saves at least as many tokens as
-    before.
+    A sequence joins the previous cluster unless this would reduce the number of tokens that the
+    cluster saves.
 
     Args:
-        texts: Token sequences with at least one learned token. A prefix ends before the token that
-            predicts the first learned token.
+        texts: Token sequences, each with at least one token in the loss. A prefix ends before the
+            token that predicts the first token in the loss.
 
     Returns:
-        The clusters, each with its shortest sequence first. The last cluster may hold sequences
-        without a
-        common prefix.
+        The clusters, each with its shortest sequence first. The last cluster can contain sequences
+        without a common prefix.
     """
     heads = [text.ids[: text.learn.index(True, 1) - 1] for text in texts]
     found: list[Cluster] = []
@@ -69,14 +69,14 @@ def clusters(texts: Sequence[Example]) -> list[Cluster]:
 
 
 def cache_of(body: Any, tokens: Sequence[int], device: torch.device) -> Any:
-    """Return the KV cache of the given tokens, with one row, or None if there are no tokens."""
+    """Return a KV cache with one row for the given tokens, or None if there are no tokens."""
     if not tokens:
         return None
     return body(input_ids=torch.tensor([tokens], device=device), use_cache=True).past_key_values
 
 
 def continuing(cache: Any, rows: int) -> dict[str, Any]:
-    """Return keyword arguments to continue several rows from a copy of a cache from `cache_of`."""
+    """Return the model's keyword arguments for continuing rows from a copy of a KV cache."""
     if cache is None:
         return {"use_cache": False}
     repeated = copy.copy(cache)
@@ -91,7 +91,8 @@ _shares: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
 def can_share(model: PreTrainedModel) -> bool:
     """Return whether common prefixes are computed only once for a model.
 
-    This is the case for large models on a CPU if sharing a prefix does not change their logits.
+    The result is True if the model is large, runs on a CPU, and computes the same logits when a
+    prefix is shared.
     """
     if model.device.type != "cpu":
         return False
@@ -109,7 +110,7 @@ def can_share(model: PreTrainedModel) -> bool:
 
 @torch.no_grad()
 def sharing_problem(model: PreTrainedModel) -> str:
-    """Return why a model's logits differ when it continues a cache, or "" if they are equal."""
+    """Return why a model's logits change if it continues from a KV cache, or "" if they do not."""
     was_training = model.training
     model.train(False)
     ids = torch.arange(63).view(3, 21) % model.config.get_text_config().vocab_size

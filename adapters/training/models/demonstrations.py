@@ -1,19 +1,18 @@
 """Demonstrations: transcripts for supervised training, and the policies that generate them.
 
-Demonstrations are generated in the environment, so a model reads the same observations in
-supervised training as in rollouts. A turn that fails stays in the transcript but is not learned: it
-has `"weight": 0`, as in OpenAI's fine-tuning format, and
-`adapters.training.models.tokenized_examples` excludes it from the loss. The turns after it are
-learned.
+Demonstrations are played in the environment, so a model reads the same observations in supervised
+training as in rollouts. A turn that fails stays in the transcript with `"weight": 0`, as in
+OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples` excludes it from the
+loss. Later turns remain in the loss.
 
 Two policies modify the behavior of the expert:
 
-- Recoveries. An expert makes no mistakes, so a model that imitates it never sees an error. With
-  `recoveries`, some calls first fail because of a wrong name. They are then corrected with the help
-  of the error message and the environment's tools.
+- Recoveries. A model that imitates an expert without mistakes never encounters an error. With
+  `recoveries`, some calls first fail because of a wrong name. These calls are then corrected with
+  the help of the error message and the environment's tools.
 - Habits. Reinforcement learning can only reinforce behavior that a model sometimes shows.
-  `NoisyDemonstrator` makes valid calls, but in most episodes it drops the condition of a query or
-  answers without a query. A model that imitates it can then improve.
+  `NoisyDemonstrator` makes valid calls, but in most episodes it drops the conditions of a query or
+  answers without a query. Reinforcement learning can improve a model that imitates this policy.
 """
 
 from __future__ import annotations
@@ -55,16 +54,16 @@ _EXAMPLE: Final = "\nThis works: "  # the text that `ToolError` writes before an
 
 
 class WrongCall(ToolCall):
-    """A call that is meant to fail and gets the weight 0 in a transcript."""
+    """A call that is meant to fail and has the weight 0 in a transcript."""
 
 
 class RecoveringExpert(ExpertPolicy):
-    """The expert of an environment, some of whose calls first fail and are then corrected.
+    """The environment's expert, except that some calls first fail and are then corrected.
 
     Args:
-        seed: Seed of the mistakes. It is combined with the seed of the situation.
-        recoveries: Probability that a call first fails, from 0 to 1. It does not apply to calls
-            that end the episode.
+        seed: Random seed for the mistakes. It is combined with the seed of each situation.
+        recoveries: Probability that a call first fails, from 0 to 1. Calls that end the episode are
+            exempt.
     """
 
     def __init__(self, seed: int = 0, recoveries: float = 0.0) -> None:
@@ -110,15 +109,20 @@ class RecoveringExpert(ExpertPolicy):
 
 
 class NoisyDemonstrator(RecoveringExpert):
-    """An expert with bad habits. Each episode has one habit, drawn with the seed of the episode.
+    """The environment's expert, but with bad habits.
 
-    - `careful`: acts like the expert. - `careless`: omits the conditions of the SQL query and reads
-    the answer from the result. - `guess`: answers with a number as soon as a query is due.
+    Each episode is played
+    with one habit, which is drawn with the seed of the episode.
 
-    If an environment has a novice (`ToolEnv.novice`), the novice acts instead.
+    - `careful`: plays like the expert.
+    - `careless`: omits the conditions of the SQL query and reads the answer from the result.
+    - `guess`: answers with a number instead of running a query.
+
+    If an environment has a novice (`ToolEnv.novice`), the novice plays the episodes instead.
 
     Args:
-        seed: Seed of the habits and the mistakes. It is combined with the seed of the situation.
+        seed: Random seed for the habits and the mistakes. It is combined with the seed of each
+            situation.
         habits: Probability of each habit.
         recoveries: Probability that a call first fails, as for `RecoveringExpert`.
     """
@@ -157,7 +161,7 @@ class NoisyDemonstrator(RecoveringExpert):
 
 
 def without_conditions(sql: str) -> str:
-    """Return a query without WHERE and HAVING. A query that lists rows is limited to one row.
+    """Return a query without its WHERE and HAVING clauses; a query that lists rows gets LIMIT 1.
 
     >>> without_conditions("SELECT MAX(price) FROM products WHERE category = 'home'")
     'SELECT MAX(price) FROM products'
@@ -180,19 +184,19 @@ def wrong_call(
 ) -> tuple[WrongCall, str | None]:
     """Return a plausible call that probably fails, in place of a correct one.
 
-    In SQL, the name of one table or column is replaced by a wrong one. In other code, the names are
-    swapped. Any other string is replaced by a wrong name. A tenth of the calls, and all calls
-    without a string argument, call a tool that does not exist or is not ready.
+    In SQL, the name of a table or column is replaced by a wrong name. In code of other languages,
+    the names are swapped. Any other string is replaced by a wrong name. A tenth of the calls, and
+    all calls without a string argument, call a tool that does not exist or is not available yet.
 
     Args:
         call: The correct call that is due.
-        env: The environment. Words of its current question serve as wrong names.
+        env: The environment. Words of the environment's current question serve as wrong names.
         names: Names in calls of earlier episodes, such as columns of other tables.
         draw: Random number generator.
 
     Returns:
-        The wrong call and the correct name that was replaced. The name is that of a table or
-        column, "" in other code, or None if the error alone is enough to correct the call.
+        The wrong call and the correct name that was replaced. The name is a table or column name in
+        SQL, "" in other code, or None if the error alone is enough to correct the call.
     """
     question = env.episode.question.split("\n", 1)[0]
     words = [word for word in _WORD.findall(question) if len(word) > 3 and word.islower()]
@@ -318,14 +322,15 @@ def demonstrate(
 
     Args:
         env_id: A registered environment with an expert.
-        n: Number of episodes. If `n` exceeds the number of tasks, tasks are played again with
-            different random draws.
+        n: Number of episodes. If `n` exceeds the number of tasks, tasks are played again with a
+            different seed.
         demonstrator: `sloppy` is `NoisyDemonstrator`, `expert` is `RecoveringExpert`.
         recoveries: Probability that a call first fails and is then corrected, from 0 to 1.
-        seed: Seed of the task order and the random draws.
+        seed: Seed of the task order and of the environment's random draws.
         progress: Function that is called after each episode with the number of episodes played and
             `n`.
-        env_kwargs: Arguments of the environment. Its default split must be a training split.
+        env_kwargs: Arguments of the environment. The environment's default split must be a training
+            split.
 
     Returns:
         Chat messages of each episode, including the prompt. The last message is `LAST_WORD`.
@@ -361,7 +366,7 @@ def play_episodes(
 
     Args:
         env: The environment.
-        policy: The policy that acts. An action without text ends its episode without an answer.
+        policy: The policy that acts. An empty action ends the episode without an answer.
         tries: Task id and seed of each episode.
     """
     for task_id, seed in tries:
@@ -382,8 +387,8 @@ def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
     Messages of turns that failed or were repaired have the weight 0.
 
     Args:
-        env: The environment. If the agent of the environment does not write calls, its single
-            message is the last message of the transcript.
+        env: The environment. If the agent does not write calls, the transcript ends with its
+            only message.
         final: Text of a final assistant turn without a call; None adds no turn.
     """
     messages, has_calls = prompt_messages(env), bool(env.tool_schemas())

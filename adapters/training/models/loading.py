@@ -1,7 +1,7 @@
-"""Load a model by its name: the entry point `model` of the group `toolgym.policies`.
+"""Load a model by name; this is the entry point `model` of the group `toolgym.policies`.
 
-Names are checked before PyTorch is imported, since the import takes seconds. A name is a folder, an
-id on the hub, or the name of a published model (`adapters.training.models.published`).
+Names are checked before PyTorch is imported, since the import takes seconds. A name is a folder, a
+model id on the hub, or the name of a published model (`adapters.training.models.published`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def loading_pytorch() -> AbstractContextManager[None]:
-    """Return a context for importing PyTorch that shows that the import takes a while."""
+    """Return a context manager that tells the user that importing PyTorch takes a while."""
     return reporting("loading PyTorch")
 
 
@@ -29,8 +29,8 @@ def load(
     """Load a policy from a checkpoint folder or from the Hugging Face hub.
 
     Args:
-        path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
-            an id on the hub, or the name of a published model.
+        path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`, a
+            model id on the hub, or the name of a published model.
         seed: Seed of `ChatModelPolicy`.
         chat_template: `hermes`, or the path of a Jinja file. None keeps the tokenizer's template.
         options: Options of `ChatModelPolicy`: `temperature`, `max_new_tokens` and `batch`.

@@ -1,9 +1,9 @@
-"""LoRA adapters, which add layers of peft to a model in place.
+"""LoRA adapters, which add PEFT layers to a model in place.
 
 Only the weights of the adapter are trained, always in float32. The other weights are frozen and
 have neither gradients nor optimizer state. The model without its adapter serves as the KL
-reference, which takes no additional memory. `Adapter.merged` temporarily adds the adapter to the
-weights for rollouts. `Adapter.merge` does so permanently and removes the layers of peft.
+reference, which requires no additional memory. `Adapter.merged` temporarily adds the adapter to the
+weights for rollouts. `Adapter.merge` adds the adapter permanently and removes the PEFT layers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WEIGHTS = "adapter_model.safetensors"
 
 
 def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
-    """Return the `LoraConfig` of peft for an adapter.
+    """Return the PEFT `LoraConfig` for an adapter.
 
     Raises:
         ConfigurationError: If peft is not installed.
@@ -43,10 +43,10 @@ def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
 
 
 class Adapter:
-    """A new adapter in a model. Its initial output is zero.
+    """A new LoRA adapter for a model. The initial output of the adapter is zero.
 
     Args:
-        model: The model that gets the layers of the adapter. Its own weights are frozen.
+        model: The model that gets the layers of the adapter. The model's own weights are frozen.
         config: The `LoraConfig` of peft.
         seed: Seed of the initial weights of the adapter.
 
@@ -68,17 +68,17 @@ class Adapter:
 
     @contextmanager
     def disabled(self) -> Iterator[PreTrainedModel]:
-        """Return a context in which the model computes without the adapter."""
+        """Return a context manager under which the model computes without the adapter."""
         with self._inside.disable_adapter():
             yield self.model
 
     @contextmanager
     def merged(self) -> Iterator[PreTrainedModel]:
-        """Return a context in which the adapter is added to the weights, for faster rollouts.
+        """Return a context manager that adds the adapter to the weights, for faster rollouts.
 
-        The weights are changed in place, so CUDA graphs stay valid. They are restored exactly
-        afterwards. The adapter and the gradients do not change. The context keeps a copy of the
-        weights that it changes.
+        The weights are changed in place, so CUDA graphs stay valid. The original weights are
+        restored exactly afterwards. The adapter and the gradients do not change. The context
+        manager keeps a copy of the weights that it changes.
         """
         from peft.tuners.tuners_utils import BaseTunerLayer
 

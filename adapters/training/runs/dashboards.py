@@ -25,7 +25,7 @@ _NAMES: Final = "dashboards.json"
 
 
 class TensorBoard:
-    """A TensorBoard dashboard. It writes event files into the folder `tensorboard` of the run."""
+    """A TensorBoard dashboard, whose event files are in the folder `tensorboard` of the run."""
 
     def __init__(self, run: Run) -> None:
         try:

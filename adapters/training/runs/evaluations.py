@@ -1,17 +1,18 @@
 """Evaluations of a run: their tasks, which of them are held out, and whether accuracy changed.
 
 Whether tasks are held out is determined from the data, not from the names of the splits. If the two
-splits share tasks (a file that serves as every split, `--split all`, an environment without
-splits), `separated` keeps them apart. A single task cannot be divided, so no evaluation is then
-reported as held out.
+splits share tasks, for example because a file serves as every split or the environment has no
+splits, `separated` keeps them apart. If there is only one task, training and evaluation share it,
+and no evaluation is reported as held out.
 
-A data set may have tasks on databases (or other items) that also occur in training, and tasks on
-databases that do not. There are then two evaluations, `unseen tasks` and `unseen databases`.
+A data set can contain tasks on databases (or other items) that also occur in training, and tasks on
+databases that do not. In this case, there are two evaluations, `unseen tasks` and `unseen
+databases`.
 
-The first evaluation is run with greedy decoding, and again at the sampling temperature of training.
-The results of greedy decoding can change by chance: if the model has two behaviors of similar
-probability, a small change in the weights can switch between them. The sampled accuracy changes
-less.
+The first evaluation is played twice: with greedy decoding, and at the sampling temperature of
+training. The results of greedy decoding can change by chance: if the model has two behaviors of
+similar probability, a small change in the weights can switch between them. The accuracy at the
+sampling temperature changes less.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ class Evaluation:
     """An evaluation of a run, made before and after reinforcement learning.
 
     Attributes:
-        name: `unseen databases`, `unseen tasks` etc., or `SEEN`. Ends with `, sampled` if decoding
-            is not greedy.
-        suffix: Suffix of the phases of its rollouts: "", `ITEMS` or `SAMPLED`.
+        name: `unseen databases`, `unseen tasks` etc., or `SEEN`. The name ends with `, sampled` if
+            the tasks are not played greedily.
+        suffix: Suffix of the phase names of the evaluation's rollouts: "", `ITEMS` or `SAMPLED`.
         env_kwargs: Arguments of the environment.
         source: Name of the set of tasks.
-        unseen: The levels (task, item) at which all tasks are unseen in training.
+        unseen: The levels (task, item) at which no evaluation task occurs in training.
         tasks: Number of tasks in the set.
         played: Maximum number of tasks that are evaluated.
         temperature: Sampling temperature; 0 is greedy.
@@ -69,18 +70,18 @@ class Evaluation:
 
     @property
     def is_held_out(self) -> bool:
-        """Whether training uses none of the tasks."""
+        """Whether training uses none of the evaluation's tasks."""
         return TASKS in self.unseen
 
     def to_json(self) -> dict[str, Any]:
-        """Return the evaluation as in `summary.json`, without its results."""
+        """Return the evaluation as it appears in `summary.json`, without its results."""
         names = ("name", "source", "tasks", "unseen", "temperature", "tries")
         facts = {name: getattr(self, name) for name in names}
         return {**facts, "held_out": self.is_held_out}
 
 
 def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
-    """Return the evaluations of a run. The first one determines the reported gain.
+    """Return the evaluations of a run. The first evaluation determines the reported gain.
 
     Args:
         settings: Settings of the run.
@@ -108,7 +109,7 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
 def played_with(
     settings: TrainSettings, planned: Iterable[Evaluation]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the arguments of the environments of a run: first training, then evaluations."""
+    """Yield the environment arguments of a run: those of training, then those of evaluations."""
     yield settings.training_kwargs
     yield from (each.env_kwargs for each in planned if each.suffix != SAMPLED)
 
@@ -118,8 +119,8 @@ def separated(settings: TrainSettings) -> TrainSettings:
 
     Training tasks are removed from the evaluation. If no evaluation tasks would remain, evaluation
     tasks are removed from training instead. If no training tasks would remain either, the two sets
-    are identical and are divided by item, or otherwise by task. If they cannot be divided, the
-    settings do not change.
+    are identical and are divided by item if possible, otherwise by task. If the tasks cannot be
+    divided, the settings are returned unchanged.
 
     Raises:
         ConfigurationError: If the environment cannot be made.
@@ -149,12 +150,13 @@ def choose_tasks(
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Choose the tasks of the evaluations, and selection tasks that no evaluation uses.
 
-    Selection tasks are evaluated during training to choose a checkpoint. An accuracy on these tasks
-    would be biased upward, so evaluations exclude them, even under different ids. Selection tasks
-    are the last tasks of their set, at most a third of it.
+    Selection tasks are played during training to choose a checkpoint. An accuracy on these tasks
+    would be biased upward, so evaluations exclude them, even if they have different ids. Selection
+    tasks are the last tasks of their set, at most a third of the set.
 
     Returns:
-        The task ids of each evaluation by its suffix, and those of the selection tasks. There are
+        The task ids of each evaluation, by the suffix of the evaluation, and the ids of the
+        selection tasks. There are
         no selection tasks if `eval_every` is 0 or if there are too few tasks.
 
     Raises:
@@ -225,13 +227,13 @@ def _made(settings: TrainSettings, env_kwargs: Mapping[str, Any]) -> ToolEnv[Any
 
 
 def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings) -> str:
-    """Return a few sentences on the change in accuracy and on whether it is within chance.
+    """Return a few sentences on whether the accuracy changed by more than chance.
 
     Args:
         results: The evaluations of a summary, with `name`, `held_out`, `temperature`, and the
             results `before` (None after supervised training alone) and `after` with `accuracy`,
             `interval` and `episodes`. The conclusion is based on the sampled evaluation if there is
-            one, otherwise on the first.
+            one, otherwise on the first evaluation.
         settings: Settings of the run.
     """
     said, changes = [], dict[bool, float]()
@@ -280,10 +282,10 @@ def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings)
 
 
 def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Return whether the difference of two accuracies is within its 95 % interval around 0.
+    """Return whether the 95 % interval of the difference between two accuracies contains 0.
 
-    The intervals are combined as those of independent samples. This is conservative, since both
-    evaluations use the same tasks.
+    The two intervals are combined as if the samples were independent. This is conservative, since
+    both evaluations play the same tasks.
     """
     one, other = (Effect(f["accuracy"], *f["interval"]) for f in (before, after))
     found = difference(one, other)

@@ -1,4 +1,4 @@
-"""The reinforcement learning of a run as a job for a trainer, with evaluations on selection tasks.
+"""The reinforcement learning of a run, as a job for a trainer, with evaluations on selection tasks.
 
 Every `eval_every` steps, the model is evaluated on selection tasks with greedy decoding. Neither
 training nor the evaluations before and after it use these tasks. Training is bit-identical with and
@@ -37,18 +37,18 @@ Figures = dict[str, Any]
 
 @dataclass
 class Grpo:
-    """The job of a trainer: train `model` in place, up to the last step of the settings.
+    """The job of a trainer: to train `model` in place up to the last step in the settings.
 
     Attributes:
         model: The model after the supervised steps.
         tokenizer: Tokenizer of the model.
         settings: Settings of the run.
-        run: The run folder for metrics, rollouts and checkpoints. The trainer resumes from its own
-            last checkpoint.
+        run: The run folder for metrics, rollouts and checkpoints. The trainer resumes from its last
+            checkpoint in this folder.
         advance: Callback for the progress.
         is_main: Whether this process writes the run folder.
-        evaluate: Function that runs the evaluation on selection tasks; its argument is the number
-            of steps made. None means that this process makes no evaluations.
+        evaluate: Function that plays the selection tasks; it is called with the number of completed
+            steps. None means that this process makes no evaluations.
     """
 
     model: PreTrainedModel
@@ -162,7 +162,7 @@ class Grpo:
             read_weights(self.model, self.kept)
 
     def summary(self) -> Figures:
-        """Return the result of the evaluations for `summary.json`, empty if nothing was scored."""
+        """Return the evaluation results for `summary.json`; empty if nothing was scored."""
         history = self.history
         best = max(history, key=_accuracy, default=None)
         if best is None or best["held_out_accuracy"] is None:
@@ -184,8 +184,8 @@ def _accuracy(figures: Figures) -> float:
 def is_due(step: int, every: int, last: int, evaluated: Collection[int]) -> bool:
     """Return whether an evaluation is due after a step of training.
 
-    An evaluation is due before the first step, after the last one, and once every `every` steps. If
-    a trainer skips such a step, the evaluation is due at the next one.
+    An evaluation is due before the first step, after the last step, and at intervals of `every`
+    steps. If a trainer skips such a step, the evaluation is due at the next step.
 
     Args:
         step: Number of updates made.

@@ -1,7 +1,7 @@
 """Supervised training (SFT) before reinforcement learning: demonstrations, tokenizer and model.
 
-The tiny model is built here, with a tokenizer that is trained on its demonstrations. The result is
-the checkpoint `sft`, which a resumed run loads.
+The tiny model is built in this module, with a tokenizer that is trained on the demonstrations. The
+result is the checkpoint `sft`, which a resumed run loads.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def save(
         model: The model.
         tokenizer: Tokenizer of the model.
         folder: The checkpoint folder.
-        settings: Settings of the run, which evaluations of the checkpoint use.
+        settings: Settings of the run, which are saved for evaluations of the checkpoint.
     """
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -121,7 +121,7 @@ def save(
 
 
 def note_origin(folder: Path, settings: TrainSettings) -> None:
-    """Write the environment of the run's evaluations into the folder of a checkpoint."""
+    """Write the environment of the run's evaluations into a checkpoint folder."""
     write_origin(folder, settings.env_id, settings.evaluation_kwargs, settings.max_new_tokens)
 
 
@@ -134,7 +134,7 @@ def for_this_machine(settings: TrainSettings) -> TrainSettings:
 
 
 def use_threads(settings: TrainSettings) -> int:
-    """Set the number of threads of PyTorch and return it.
+    """Set the number of PyTorch threads and return the number.
 
     The tiny model uses one thread, unless `OMP_NUM_THREADS` is set, so its results do not depend on
     the number of cores. A second thread makes the tiny model a third faster on an idle machine with
@@ -146,7 +146,7 @@ def use_threads(settings: TrainSettings) -> int:
 
 
 def adapter_config(settings: TrainSettings) -> Any:
-    """Return the `LoraConfig` of peft for the setting `lora`, or None without LoRA.
+    """Return the PEFT `LoraConfig` for the setting `lora`, or None without LoRA.
 
     Raises:
         ConfigurationError: If peft is not installed.

@@ -1,4 +1,4 @@
-"""Progress of the phases of a run, which the command line shows as bars, and peak memory."""
+"""Progress of the phases of a run, shown as bars on the command line, and peak memory use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ProgressListener(Protocol):
     """A listener for the progress of each phase."""
 
     def phase(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """Return a context that lasts as long as a phase of `total` units."""
+        """Return a context manager for a phase of `total` units of work."""
         ...
 
 
@@ -27,12 +27,12 @@ class NoProgress:
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Advance]:
-        """Return a context whose callback does nothing."""
+        """Return a context manager whose callback does nothing."""
         yield lambda done, note: None
 
 
 def peak_memory(device: torch.device) -> float:
-    """Return the peak memory of the tensors on a GPU, or else of the process, in MiB."""
+    """Return the peak memory in MiB of the tensors on the GPU, or else of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB on Linux, in bytes on macOS

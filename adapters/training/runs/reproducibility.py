@@ -29,8 +29,8 @@ def reproducibility(settings: TrainSettings, threads: int) -> dict[str, Any]:
         threads: Number of threads of PyTorch.
 
     Returns:
-        The record of `toolgym.runs.run` with `threads` and `data`, a hash of all tasks and their
-        files.
+        The record of `toolgym.runs.run`, extended by `threads` and by `data`, a hash of all tasks
+        and their files.
     """
     digest = hashlib.sha256()
     for env_kwargs in played_with(settings, evaluations(settings)):
@@ -39,7 +39,7 @@ def reproducibility(settings: TrainSettings, threads: int) -> dict[str, Any]:
 
 
 def data_hash(tasks: TaskSet[Task]) -> str:
-    """Return the SHA-256 of the strings and numbers of all tasks and of the content of their files.
+    """Return a SHA-256 hash of the text and numbers of all tasks and of the content of their files.
 
     Paths are not hashed, so the same data have the same hash on every machine.
     """

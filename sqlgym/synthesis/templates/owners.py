@@ -83,7 +83,7 @@ class Owning:
         return not self.link.is_plain and self.link.role != self.owner.noun.one
 
     def have(self, things: str, has: bool = False) -> str:
-        """Return a verb phrase about owners, in the plural or, if `has`, in the singular."""
+        """Return a verb phrase for the owners: singular if `has` is true, otherwise plural."""
         if self.is_role:
             return f"{'is' if has else 'are'} the {self.link.role} of {things}"
         verb = "has" if has else "have"

@@ -120,7 +120,7 @@ def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
 
 
 def is_said(link: Link) -> bool:
-    """Return whether there are words for the role of the parent."""
+    """Return whether a question can name the role of the parent table."""
     return not link.role.startswith('"') and link.role != link.child.noun.one
 
 

@@ -1,17 +1,17 @@
 """Chat templates for models that have none, or whose template does not show tools.
 
-`hermes` shows the tools as JSON schemas and writes calls and results in tags. Any other name is the
-path of a Jinja file.
+`hermes` shows the tools as JSON schemas and encloses calls and results in tags. Any other name is
+the path of a Jinja file.
 
 The template decides which token ends a turn:
 
-- With `hermes` the turns of the model end with the tokenizer's `eos_token`. That token becomes
-  `<|im_end|>` if the tokenizer has this string as one token. Otherwise it is unchanged, since
-  generation cannot stop at a string of several tokens, and the model would have to learn a new
-  token. All other turns end with `<|im_end|>`.
+- With `hermes` the turns of the model end with the tokenizer's `eos_token`. The `eos_token` is set
+  to `<|im_end|>` if the tokenizer encodes this string as one token. Otherwise the `eos_token` is
+  unchanged, since generation cannot stop at a string of several tokens, and the model would have to
+  learn a new token. All other turns end with `<|im_end|>`.
 - With a file, turns end with the token that the template writes, which becomes the `eos_token`.
 
-The tokenizer is saved with the template, so the option is not needed for a checkpoint.
+The tokenizer is saved with the template, so the option is not needed when a checkpoint is loaded.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ChatTemplate:
         return template
 
     def render(self, **special_tokens: str) -> str:
-        """Render a question and an answer as transformers does.
+        """Render a question and an answer in the same way as transformers.
 
         Raises:
             ConfigurationError: If the template cannot be compiled, raises an error, or does not
@@ -109,7 +109,7 @@ def with_chat_template(
     Args:
         tokenizer: The tokenizer, which is not changed.
         template: `hermes`, the path of a Jinja file, or a `ChatTemplate`.
-        model: Model to whose generation config the token that ends a turn is added.
+        model: Model to whose generation config the end-of-turn token is added.
 
     Raises:
         ConfigurationError: If there is no such template, or the tokenizer has no token that can end
