@@ -1,8 +1,7 @@
 """Progress reports of long-running library code, which are sent to a listener and never printed.
 
-A library calls `report_progress`. A caller that shows progress sets a listener. The command line
-sets a listener that shows the progress in one line on stderr. Without a listener, reports are
-ignored.
+A library calls `report_progress`. To show progress, a caller sets a listener. The command line sets
+a listener that shows the progress in one line on stderr. Without a listener, reports are ignored.
 
     with progress_listener(lambda what, done, total: ...):
         sqlgym.load_tasks("my.db", "train")

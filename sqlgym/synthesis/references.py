@@ -119,8 +119,8 @@ def _proposes(table: Table, column: Column, target: Table, key: Column) -> bool:
 def holds(
     database: Database, table: str, column: str, target: str, key: str, least: int = 1
 ) -> bool:
-    """Return whether a key contains all checked values of a column. At least `least` values must
-    have been checked.
+    """Return whether a key contains all checked values of a column. The minimum number of checked
+    values is `least`.
     """
     name = quoted(column)
     counts = numbers_of(

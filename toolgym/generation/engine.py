@@ -173,8 +173,8 @@ class Engine:
         Args:
             generations: Generations whose `tokens` are empty. If a prompt leaves no room for a
                 token, the generation stays empty and `reply` is not called for it.
-            reply: Function that answers finished turns. None ends each generation after its first
-                turn.
+            reply: Function that returns the replies to finished turns. None ends each generation
+                after its first turn.
             temperature: Sampling temperature; 0 selects the most likely token.
             turn_tokens: Maximum number of tokens of one turn; None means no limit.
 
