@@ -7,10 +7,10 @@
                  partial + margin <= 1 - cost_cap,   margin > 0,   unanswered > 0
 
 Every correct episode scores higher than every incorrect one, by at least `margin`. Among incorrect
-episodes, more progress gives a higher score, which breaks ties within a group. Progress is the
-value of a state (the best or the last), never a count, so repeating an action cannot increase it.
-Costs saturate, so the total penalty is bounded. The reward of a step is the change of the running
-score, so rewards sum to the score.
+episodes, more progress gives a higher score, which breaks ties within a group. Progress is computed
+from the best or the last state, not from the number of actions, so repeating an action cannot
+increase it. Costs saturate, so the total penalty is bounded. The reward of a step is the change of
+the running score, so rewards sum to the score.
 
 The inequalities are checked when a config is created. If one is violated, the error message shows
 the values of both sides.

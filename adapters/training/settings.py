@@ -225,8 +225,8 @@ class TrainSettings(GrpoSettings):
     """With `lora`, also train an adapter in the supervised steps (default). With --no-sft-lora, the
     supervised steps train all weights, which takes more memory."""
     sft_alike: int = Field(1, ge=1)
-    """Number of consecutive demonstrations that share a prompt prefix, such as the same database.
-    Larger values save time on a CPU, but make batches less diverse."""
+    """Number of consecutive demonstrations with the same prompt prefix, for example because they
+    use the same database. Larger values save time on a CPU, but make batches less diverse."""
     copying: float = Field(0.0, ge=0)
     """Initial strength of the tiny model's attention heads that copy tokens from the context."""
 

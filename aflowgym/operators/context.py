@@ -1,8 +1,9 @@
 """The `Context` that an operator works on, and the interfaces of backends and sandboxes.
 
 A backend completes a `Request`, and a sandbox runs a `Job`. Neither of them returns an error as
-text: an infrastructure error raises `EnvironmentFault`, and an error in a program is an `Outcome`.
-A request contains everything that can affect a random draw, so a backend can be stateless.
+text: an infrastructure error raises `EnvironmentFault`, and an error in a program is returned as an
+`Outcome`. A request contains everything that can affect a random draw, so a backend can be
+stateless.
 """
 
 from __future__ import annotations

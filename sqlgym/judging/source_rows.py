@@ -298,7 +298,7 @@ def _with_references(
 
 
 def day_of(value: Any) -> date | None:
-    """Return the day with which a string such as `2024-02-29 10:00` starts, or None."""
+    """Return the date at the start of a string such as `2024-02-29 10:00`, or None."""
     if not isinstance(value, str) or len(value) < 10 or value[4] != "-":
         return None
     try:

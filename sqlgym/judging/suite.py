@@ -101,7 +101,8 @@ class Suite:
         return Judged(Verdict(True), instances)
 
     def can_judge(self, gold_sql: str) -> bool:
-        """Return whether a gold query has a different, nonempty result on some instance."""
+        """Return whether the result of a gold query on some instance is nonempty and differs from
+        the original."""
         return any(tells for _, _, tells in self._runs(gold_sql))
 
     def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:
@@ -201,7 +202,7 @@ def _same(gold: GoldRun, result: QueryResult) -> Verdict:
 
 
 def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Suite:  # noqa: B008
-    """Return the suite of a database for some gold queries, creating missing instances.
+    """Return the suite of a database for the given gold queries, and create missing instances.
 
     Args:
         golds: Gold queries of the database; at most `sqlgym.judging.making.GOLDS` are used.

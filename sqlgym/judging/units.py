@@ -78,7 +78,7 @@ class Units:
 
     Attributes:
         named: The units that the column name or the question contains.
-        nouns: The words of the question, which can name what is counted.
+        nouns: The words of the question; any of them can name the counted items.
         is_percent: Whether the column contains percentages.
     """
 

@@ -2,9 +2,9 @@
 
 The library limits neither the length of a body nor the total time of a request. A server may send
 one byte per second, or a small compressed body that expands to gigabytes. This client reads a body
-up to a limit and rejects compressed bodies. Each attempt has a time limit from the connection to
-the last byte. Redirects are not followed, so the prompt and the key reach no other server. Cookies
-are dropped, so no reply depends on an earlier request.
+up to a limit and rejects compressed bodies. The time limit of an attempt covers everything from
+connecting to receiving the last byte. Redirects are not followed, so the prompt and the key reach
+no other server. Cookies are dropped, so no reply depends on an earlier request.
 """
 
 from __future__ import annotations

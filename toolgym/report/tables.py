@@ -29,7 +29,8 @@ class Row:
 
 
 def results(runs: Sequence[RunView]) -> list[Row]:
-    """Return accuracy, share of answers, share of valid turns and mean score of all evaluations."""
+    """Return accuracy, share of answered episodes, share of valid turns and mean score of
+    evaluations."""
     rows = []
     for run in runs:
         for on in run.evaluations:
