@@ -197,8 +197,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             options: `{"task_id": ...}` selects the task by its id.
 
         Returns:
-            The result of `user_prompt()`, which is also the first user message in a chat, and the
-            first `info`.
+            A pair: the result of `user_prompt()`, which is also the first user message of a chat,
+                and the first `info` dict.
 
         Raises:
             TaskRefused: The task selected by id cannot be played.

@@ -187,7 +187,7 @@ def _independent_tries(
 def sign_test(more: int, fewer: int) -> float:
     """Return the p-value of the exact two-sided sign test.
 
-    For pairs of shares this is McNemar's exact test.
+    For paired proportions, this is McNemar's exact test.
 
     >>> sign_test(5, 0), sign_test(3, 3)
     (0.0625, 1.0)

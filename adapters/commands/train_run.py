@@ -176,7 +176,7 @@ def follow(run: Run, settings: TrainSettings) -> None:
 
 
 def trainer_named(name: str) -> Callable[[Grpo], None]:
-    """Return the function that trains with a trainer. TRL is imported only if it is used."""
+    """Return the training function of a trainer. TRL is imported only if it is used."""
     if name == "reference":
         return train_with_reference
     from adapters.commands.train_with_trl import train_with_trl

@@ -191,7 +191,7 @@ class TrainSettings(GrpoSettings):
     """Chat template that replaces the model's own template: `hermes`, which works with any model,
     or a Jinja file. Needed if the model has no template, or one without tools."""
     trainer: Literal["trl", "reference"] = "trl"
-    """Trainer of GRPO."""
+    """Trainer to use for GRPO."""
     lora: bool = False
     """Train a LoRA adapter and merge it into the model at the end."""
     lora_rank: int = Field(16, ge=1)

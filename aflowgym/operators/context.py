@@ -174,7 +174,7 @@ def needed(sandbox: Sandbox | None) -> Sandbox:
 
 
 def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
-    """Return the job for some tests. The sandbox does not receive the expected values."""
+    """Return the job that runs the given tests, without their expected values."""
     calls = tuple((test.arguments, test.keywords) for test in tests)
     return Job(task, program, task.entry_point, calls, task.setup)
 

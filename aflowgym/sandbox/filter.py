@@ -120,7 +120,7 @@ BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat"})
 
 
 class Architecture(NamedTuple):
-    """The numbers that the filter needs for an architecture.
+    """The constants of an architecture that the filter needs, such as system call numbers.
 
     Attributes:
         name: Name of the machine type, as returned by `platform.machine()`.

@@ -57,7 +57,7 @@ class Refused(ValueError):
 
 
 def task_of(entry: Any, name: str) -> WorkflowTask:
-    """Return the task in a row, using the first layout whose keys are present.
+    """Return the task stored in a row, using the first layout whose keys are present.
 
     Args:
         name: Id of the task if the row has none.

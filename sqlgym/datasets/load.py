@@ -99,7 +99,8 @@ REFUSALS: dict[str, str] = {
     "tied_limit": "A LIMIT in the gold query omits tied rows, so several results are correct.",
     "open_choice": "The gold query does not determine which of several values is returned.",
     "gold_...": (
-        "The gold query fails with the SQL error that the code names, as in `gold_sql_error`."
+        "The gold query fails with an SQL error, which the code names: for example,"
+        " `gold_sql_error`."
     ),
     "not_an_object": "The entry of the data set is not a JSON object.",
     "missing_key": "The entry does not contain a question, a gold query or a database.",

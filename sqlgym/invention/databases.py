@@ -31,7 +31,8 @@ _TRIES: Final = 20  # attempts to find an unused name
 
 @dataclass(frozen=True)
 class Thing:
-    """A kind of thing, such as a school. A database has one table for each kind that it contains.
+    """A kind of thing, such as a school. A database has one table for each kind of thing that it
+    contains.
 
     Attributes:
         name: The singular noun.

@@ -83,7 +83,7 @@ class Suite:
     limits: Limits
 
     def judge(self, gold_sql: str, predicted_sql: str) -> Judged:
-        """Check, on all instances, a query that is correct on the database itself.
+        """Check a query on all instances, after it was correct on the database itself.
 
         Raises:
             EnvironmentFault: The query ran out of time.

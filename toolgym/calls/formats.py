@@ -1,4 +1,5 @@
-"""The table of call formats: the syntax of calls, thinking and ends of turns by model family.
+"""The table of call formats: the syntax of calls, reasoning and end-of-turn tokens of each model
+family.
 
 `toolgym.calls.find` reads calls according to this table, which the documentation, the tests and
 `toolgym.sanitize` also use. To support a new model family, add an entry to the table and a test

@@ -275,9 +275,9 @@ def synth(
 ) -> None:
     """Generate tasks for SQLite databases, in the Spider layout.
 
-    A task is a question and the SQL query that answers it. Three or more databases are split by
-    database; fewer are split by query. Queries that differ only in their values belong to the same
-    split. The tasks depend on the seed, but not on --workers or --ray.
+    A task is a question and the SQL query that answers it. With three or more databases, tasks are
+    split by database; with fewer, by query. Queries that differ only in their values belong to the
+    same split. The tasks depend on the seed, but not on --workers or --ray.
 
     Example:
         toolgym tasks synth my.db --out tasks

@@ -357,7 +357,7 @@ def _is_solved(now: Numbers) -> bool:
 
 @dataclass(frozen=True)
 class Guard:
-    """A guard: a check, and the actions that the guard requests while the check keeps tripping.
+    """A guard: a check, and the actions that are requested as long as the check fails.
 
     Attributes:
         name: Name in the config, in findings and in the docs.
