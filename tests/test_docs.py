@@ -40,17 +40,7 @@ WRITTEN = sorted(
 )
 TEXT = {path.name: path.read_text(encoding="utf-8") for path in WRITTEN}
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
-SLOW = (
-    "data-sets.md",
-    "evaluation.md",
-    "own-database.md",
-    "guards.md",
-    "run-folder.md",
-    "untrusted-code.md",
-    "own-database.md",
-    "training.md",
-    "workflow-language.md",
-)
+SLOW = ("own-database.md", "training.md", "workflow-language.md")
 """Pages whose blocks take more than half a second to run."""
 SOURCES = [
     path

@@ -137,8 +137,7 @@ class TaskSet(Sequence[T], Generic[T]):
             ConfigurationError: The shares do not sum to 1.
         """
         if abs(sum(shares.values()) - 1) > 1e-9 or min(shares.values()) < 0:
-            given = ",".join(f"{name}={share}" for name, share in shares.items())
-            raise ConfigurationError(f"the shares {given} must be positive and sum to 1.")
+            raise wrong_shares(shares)
         items = sorted({task.item for task in self})
         random.Random(f"toolgym-split-{seed}").shuffle(items)
         parts, start, total = {}, 0, 0.0
@@ -281,6 +280,12 @@ class TaskSet(Sequence[T], Generic[T]):
 
     def __repr__(self) -> str:
         return f"TaskSet({self.name!r}, {len(self)} tasks)"
+
+
+def wrong_shares(shares: Mapping[str, float]) -> ConfigurationError:
+    """Return the error for shares that are not positive or do not sum to 1."""
+    given = ",".join(f"{name}={share}" for name, share in shares.items())
+    return ConfigurationError(f"the shares {given} must be positive and sum to 1.")
 
 
 def nothing_playable(name: str, refused: Sequence[Mapping[str, str]]) -> str:

@@ -25,6 +25,7 @@ from sqlglot.errors import SqlglotError
 
 from sqlgym.database.parsing import careful, parse
 from toolgym.errors import ConfigurationError
+from toolgym.tasks import wrong_shares
 
 Entry = Mapping[str, Any]
 SHARES: Final[Mapping[str, float]] = {"train": 0.8, "dev": 0.1, "test": 0.1}
@@ -105,8 +106,7 @@ def check_shares(shares: Mapping[str, float]) -> None:
             valid split name.
     """
     if not shares or min(shares.values()) <= 0 or not abs(sum(shares.values()) - 1) <= 1e-6:
-        given = ",".join(f"{name}={share}" for name, share in shares.items())
-        raise ConfigurationError(f"the shares {given} must be positive and sum to 1.")
+        raise wrong_shares(shares)
     for name in shares:
         if not _NAME.fullmatch(name) or name in ("all", "tables"):
             raise ConfigurationError(f"{name!r} cannot be the name of a split.")

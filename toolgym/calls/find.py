@@ -182,13 +182,14 @@ _BETWEEN_CALLS = re.compile(r"(?:[\s;,]++|#[^\n]*+)*+")
 
 # Lines. The word after a fence is matched completely or, before a bracket, not at all, because
 # dividing it between a language and a name would take quadratic time.
+_NAMED = r"([\w.\-/]{1,100}+)[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)"
 _HERE = re.compile(
     r"[ \t]*+(?:```(?:[\w-]++(?!\())?+[ \t]*+|`)?"
     r"(?=[{\[]|[A-Za-z_][\w.\-/:]*+\(|functools\[|Action:|Call:|-> tool/function_call|"
-    r"[\w.\-/]{1,100}+[ \t]*+\n\s*+(?:<\|content\|>\s*+)?+\{)"
+    rf"{_NAMED})"
 )
 _LINE = re.compile("^" + _HERE.pattern, re.MULTILINE)
-_NAME_LINE = re.compile(r"\s*+([\w.\-/]{1,100})[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)")
+_NAME_LINE = re.compile(r"\s*+" + _NAMED)
 _AFTER_NAMED = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
 _CALL_SHAPED = re.compile(
     r"\[?+\s*+\{\s*+[\"'](?:name|tool|tool_name|function|function_name|type|id|tool_calls?|"
@@ -246,8 +247,9 @@ class _Finder:
             stop = sign.start() if sign else len(text)
             spans, start, line = marked, position, None
             calls: list[RawCall] = []
-            if fresh and position == self.visible:
-                calls, end = self._under_name(position)
+            head = _NAME_LINE.match(text, position) if fresh and position == self.visible else None
+            if head:
+                calls, end = self._under_name(head)
             if lines and not (calls or opened) and count < MAX_CALLS:
                 line = _HERE.match(text, position, stop) if fresh else None
                 line = line or _LINE.search(text, position, stop)
@@ -701,20 +703,19 @@ class _Finder:
 
     # Lines without a mark.
 
-    def _under_name(self, position: int) -> Found:
-        """Read a tool's name on a line, and an object below it (GLM-4, Functionary).
+    def _under_name(self, head: re.Match[str]) -> Found:
+        """Read the object below a tool's name on a line (GLM-4, Functionary).
 
         The tool's name may be misspelled, unless the object contains a name. An object that is
         followed by other text on its last line is skipped.
         """
-        text = self.text
-        head = _NAME_LINE.match(text, position)
-        if head is None or not is_near(head.group(1), self.specs):
-            return [], position
-        if head.group(1) not in self.specs and _CALL_SHAPED.match(text, head.end()):
-            return [], position
+        text, name = self.text, head.group(1)
+        if not is_near(name, self.specs):
+            return [], head.start()
+        if name not in self.specs and _CALL_SHAPED.match(text, head.end()):
+            return [], head.start()
         kind = "functionary-v2" if head.group(2) else "glm-4"
-        calls, end = self._object_of(head.group(1), head.end(), len(text), kind)
+        calls, end = self._object_of(name, head.end(), len(text), kind)
         if _is_whole(calls) and not _AFTER_NAMED.match(text, end):
             return [], end
         return calls, end
@@ -724,8 +725,8 @@ class _Finder:
         text = self.text
         if _TEMPLATE.match(text, begin):
             return [], begin
-        if _NAME_LINE.match(text, begin):
-            return self._under_name(begin)
+        if head := _NAME_LINE.match(text, begin):
+            return self._under_name(head)
         for entry in _LED:
             if lead := _compiled(entry.lead).match(text, begin):
                 return self._led(entry, lead)
